@@ -1,0 +1,73 @@
+"""The whole plan of one case, as data: what clients do, what the model says, which faults strike.
+
+Extends the fault half (`think_proxy.plan`) by target, configure, model and operations. A plan is
+what a scenario yields, what is saved when a case fails, and what `replay` reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from think_proxy.plan import FaultPlan, Seen
+
+Do = Literal[
+    "connect",  # open a socket as client `client` and, unless `quiet`, follow the resume protocol
+    "send",  # a chat request for `turn`; the text gets the turn's marker
+    "stop",  # the cancel frame for the request of `turn`
+    "close",  # close the socket, code 1000 unless `code`
+    "probe",  # a resume request
+    "ack",  # an ack for the request of `turn` or the literal `request`
+    "clear",  # clear the chat
+    "get-messages",  # read the transcript over HTTP
+    "rpc",  # call `method` with `args` on a connection that checks ignore
+    "raw",  # send `text` as it stands
+    "open-gate",  # let the model go on
+    "wait",  # only wait for `after`
+]
+
+
+class After(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """When an operation may start; all that is given must hold."""
+
+    fault: str | None = None  # its list of actions is done
+    fired: str | None = None  # its moment was seen
+    seen: Seen | None = None
+
+
+class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """One step. Steps start in list order, each when its `after` holds."""
+
+    do: Do
+    client: str | None = None
+    turn: str | None = None
+    text: str | None = None
+    gate: str | None = None
+    request: str | None = None
+    method: str | None = None
+    args: list[Any] | None = None
+    code: int | None = None
+    quiet: bool = False
+    after: After | None = None
+    within_s: float = 10.0
+
+
+class TargetPart(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What the case asks of the target: a defect switched on."""
+
+    defect: str | None = None
+
+
+Step = dict[str, Any] | str
+"""One step of a model script: {text}, {gate}, {reasoning}, {tool, args, id?}, {usage}, {status, body?},
+{error}, {silence: true}, {cut: true}, or the word `done`."""
+
+
+class Plan(FaultPlan, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A plan file, as the kit reads it."""
+
+    target: TargetPart = TargetPart()
+    configure: dict[str, Any] = {}
+    model: dict[str, list[list[Step]]] = {}
+    operations: list[Operation] = []
