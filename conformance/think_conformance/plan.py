@@ -53,7 +53,7 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     within_s: float = 10.0
 
 
-class TargetPart(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class TargetPart(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """What the case asks of the target: a defect switched on."""
 
     defect: str | None = None

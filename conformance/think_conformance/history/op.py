@@ -14,7 +14,8 @@ from msgspec import Struct
 Source = Literal["run", "client", "proxy", "process", "model", "effects", "events"]
 
 Kind = Literal[
-    "case",  # run: first record; payload {scenario, title, exercises, target, claims, agent, name, seed, plan}
+    # run: first record; payload {scenario, title, exercises, target, claims, agent, name, seed, plan}
+    "case",
     "invoke",  # run: an operation of the plan starts
     "ok",  # run: it happened; payload carries the answer where there is one
     "fail",  # run: it certainly did not happen
