@@ -71,3 +71,13 @@ class Plan(FaultPlan, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     configure: dict[str, Any] = {}
     model: dict[str, list[list[Step]]] = {}
     operations: list[Operation] = []
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for fault in self.faults:
+            if fault.leg != "target":
+                continue
+            if fault.when.seen is None:
+                raise ValueError(f"fault `{fault.id}`: on the leg `target` it needs `when: {{seen: ...}}`")
+            if any(action.process is None for action in fault.do):
+                raise ValueError(f"fault `{fault.id}`: on the leg `target` only process actions can be done")

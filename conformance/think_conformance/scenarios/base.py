@@ -1,0 +1,103 @@
+"""What a scenario is, and how scenarios are found.
+
+A scenario provokes; it judges nothing. It is a plan with a name and the ids of the requirements it
+is meant to exercise: a case that says so and then shows nothing of them is inconclusive.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from think_conformance import scenarios
+from think_conformance.plan import Plan
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` is `<family>.<what happens>`; `exercises` are requirement ids."""
+
+    id: str
+    title: str
+    exercises: tuple[str, ...]
+    plan: Plan
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What of the target the plan cannot do without: model, restart, configure."""
+        actions = [action for fault in self.plan.faults for action in fault.do]
+        return frozenset(
+            word
+            for word, needed in (
+                ("model", bool(self.plan.model)),
+                ("restart", any(a.process not in (None, "evict") for a in actions)),
+                ("configure", bool(self.plan.configure)),
+            )
+            if needed
+        )
+
+    @property
+    def legs(self) -> frozenset[str]:
+        """The legs its faults hit."""
+        return frozenset(fault.leg for fault in self.plan.faults if fault.leg != "target")
+
+
+_found: dict[str, Scenario] = {}
+
+
+def scenario(
+    ident: str, title: str, *, exercises: str
+) -> Callable[[Callable[[], dict[str, Any]]], Callable[[], dict[str, Any]]]:
+    """Register a function that returns a plan as plain data (without `version`). `exercises` is a
+    list of requirement ids, separated by blanks."""
+
+    def register(build: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+        if ident in _found:
+            raise ValueError(f"two scenarios are named `{ident}`")
+        plan = msgspec.convert({"version": 1, **build()}, Plan)
+        _found[ident] = Scenario(id=ident, title=title, exercises=tuple(exercises.split()), plan=plan)
+        return build
+
+    return register
+
+
+@cache
+def load() -> dict[str, Scenario]:
+    """Every scenario by id, in order of id."""
+    for module in pkgutil.iter_modules(scenarios.__path__):
+        importlib.import_module(f"{scenarios.__name__}.{module.name}")
+    return dict(sorted(_found.items()))
+
+
+# ---- words that plans share ------------------------------------------------------------------
+
+RESPONSE = "cf_agent_use_chat_response"
+DELTA = {
+    "json": {"type": RESPONSE, "done": False},
+    "nested": {"field": "body", "json": {"type": "text-delta"}},
+}
+"""Matches one text delta, live or replayed, in `when` and in `seen`."""
+
+
+def saw_delta(client: str, nth: int) -> dict[str, Any]:
+    """`seen`: this client received its nth text delta."""
+    return {"source": "client", "kind": "frame-in", "client": client, "nth": nth, **DELTA}
+
+
+def saw_frame(client: str, nth: int = 1, **fields: Any) -> dict[str, Any]:
+    """`seen`: this client received its nth frame with these fields."""
+    return {"source": "client", "kind": "frame-in", "client": client, "nth": nth, "json": fields}
+
+
+def saw_terminal(client: str, nth: int = 1, **fields: Any) -> dict[str, Any]:
+    """`seen`: this client received its nth terminal frame."""
+    return saw_frame(client, nth, type=RESPONSE, done=True, **fields)
+
+
+def words(first: int, last: int) -> list[dict[str, str]]:
+    """Model steps: one delta per word, `w<first> ` to `w<last> `."""
+    return [{"text": f"w{n} "} for n in range(first, last + 1)]

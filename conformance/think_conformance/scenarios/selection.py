@@ -1,0 +1,101 @@
+"""Which scenarios a run plays: profiles and a `-k` expression. A word that selects nothing is an error."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from think_conformance.catalogue.model import Requirement
+from think_conformance.scenarios.base import Scenario
+
+Test = Callable[[Scenario], bool]
+
+
+class Unknown(ValueError):
+    """A name that stands for nothing; the text says which, and what was probably meant."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        choices = list(known)
+        folded = {choice.casefold(): choice for choice in choices}
+        near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+        hint = f"did you mean `{folded[near[0]]}`?" if near else f"one of: {', '.join(choices[:12])}"
+        super().__init__(f"unknown {what} `{name}`: {hint}")
+
+
+def by_profile(
+    scenarios: Iterable[Scenario], catalogue: Mapping[str, Requirement], profiles: Iterable[str]
+) -> list[Scenario]:
+    """The scenarios that exercise a requirement of these profiles (all, when none is named)."""
+    wanted = set(profiles)
+    known = {row.profile for row in catalogue.values()}
+    for name in wanted:
+        if name not in known:
+            raise Unknown("profile", name, sorted(known))
+    return [
+        s for s in scenarios if not wanted or any(catalogue[i].profile in wanted for i in s.exercises)
+    ]
+
+
+def by_expression(scenarios: Iterable[Scenario], expression: str) -> list[Scenario]:
+    """The scenarios for which `expression` is true: words with `and`, `or`, `not` and parentheses.
+    A word is a part of a scenario's id, or the id of a requirement it exercises."""
+    choices = list(scenarios)
+    test = _Parser(expression, choices).parse()
+    return [s for s in choices if test(s)]
+
+
+def _matches(word: str, scenario: Scenario) -> bool:
+    return word.casefold() in scenario.id.casefold() or word.casefold() in {
+        i.casefold() for i in scenario.exercises
+    }
+
+
+class _Parser:
+    """expr = term (or term)*; term = factor (and factor)*; factor = not factor | ( expr ) | word"""
+
+    def __init__(self, expression: str, scenarios: list[Scenario]) -> None:
+        self._expression = expression
+        self._tokens = re.findall(r"[()]|[^\s()]+", expression)
+        self._scenarios = scenarios
+
+    def parse(self) -> Test:
+        test = self._any()
+        if self._tokens:
+            raise self._broken()
+        return test
+
+    def _any(self) -> Test:
+        terms = [self._all()]
+        while self._tokens[:1] == ["or"]:
+            self._tokens.pop(0)
+            terms.append(self._all())
+        return lambda s: any(term(s) for term in terms)
+
+    def _all(self) -> Test:
+        factors = [self._one()]
+        while self._tokens[:1] == ["and"]:
+            self._tokens.pop(0)
+            factors.append(self._one())
+        return lambda s: all(factor(s) for factor in factors)
+
+    def _one(self) -> Test:
+        token = self._tokens.pop(0) if self._tokens else ""
+        if token == "not":
+            negated = self._one()
+            return lambda s: not negated(s)
+        if token == "(":
+            inner = self._any()
+            if not self._tokens or self._tokens.pop(0) != ")":
+                raise self._broken()
+            return inner
+        if token in ("", ")", "and", "or"):
+            raise self._broken()
+        if not any(_matches(token, s) for s in self._scenarios):
+            known = [s.id for s in self._scenarios]
+            known += sorted({i for s in self._scenarios for i in s.exercises})
+            raise Unknown("scenario or requirement", token, known)
+        return lambda s: _matches(token, s)
+
+    def _broken(self) -> ValueError:
+        return ValueError(f"`-k {self._expression}` cannot be read: use words, and, or, not, ( )")

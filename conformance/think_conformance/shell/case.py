@@ -1,0 +1,248 @@
+"""One case, played: the plan's operations, its faults, then the epilogue. Yields a history.
+
+Judges nothing. What it waits for is always something observed, bounded by a deadline; a deadline
+that passes is recorded as `info`, never as a failure of anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from think_conformance.plan import After, Operation
+from think_conformance.scenarios.base import Scenario
+from think_conformance.shell.client import Client, RpcFailed
+from think_conformance.shell.epilogue import Epilogue
+from think_conformance.shell.instance import Instance
+from think_conformance.shell.model_server import ModelServer
+from think_conformance.shell.recorder import Recorder
+from think_conformance.shell.seen import sees
+from think_conformance.wire.codec import dumps
+from think_conformance.wire.frames import (
+    CancelRequest,
+    ChatClear,
+    ChatRequest,
+    Frame,
+    Message,
+    RequestInit,
+    ResumeAck,
+    ResumeRequest,
+)
+from think_proxy.plan import Fault
+
+
+class NotReached(Exception):
+    """What an operation waits for did not come in time; the rest of the plan cannot be played."""
+
+
+class Case:
+    """A scenario on one agent instance of one target process."""
+
+    def __init__(
+        self, scenario: Scenario, name: str, instance: Instance, model: ModelServer, recorder: Recorder
+    ) -> None:
+        self.scenario = scenario
+        self.plan = scenario.plan
+        self.name = name
+        self.instance = instance
+        self.model = model
+        self.recorder = recorder
+        self.clients: dict[str, Client] = {}
+        self._texts: dict[str, str] = {}
+
+    async def play(self, timeout_s: float) -> None:
+        """Operations within `timeout_s`, then the epilogue; leaves no task and no socket behind."""
+        scope = self.instance.scope(self.name)
+        self.model.load(self.name, self.plan.model, self.recorder)
+        self.instance.join(self.recorder)
+        watchers = [
+            asyncio.create_task(self._strike_when_seen(fault))
+            for fault in self.plan.faults
+            if fault.leg == "target"
+        ]
+        try:
+            on_wire = [fault for fault in self.plan.faults if fault.leg == "client"]
+            self.instance.proxy.arm(on_wire, scope, journal=self._journal)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._operate()
+            except TimeoutError:
+                self._record("info", {}, {"reason": f"the case was not played to its end within {timeout_s} s"})
+            for watcher in watchers:
+                watcher.cancel()
+            await asyncio.gather(*watchers, return_exceptions=True)
+            await Epilogue(self).play()
+        finally:
+            for watcher in watchers:
+                watcher.cancel()
+            await self.instance.proxy.heal(scope)
+            self.model.unload(self.name)
+            for client in self.clients.values():
+                await client.close()
+            self.instance.leave(self.recorder)
+
+    def client(self, name: str) -> Client:
+        """The client of that name, made at first use."""
+        if name not in self.clients:
+            self.clients[name] = Client(
+                name, lambda: self.instance.endpoint(self.name), self.recorder, lambda: self.instance.epoch
+            )
+        return self.clients[name]
+
+    @staticmethod
+    def request_of(turn: str) -> str:
+        """The request id a client sends for a turn of the plan."""
+        return f"req-{turn}"
+
+    @property
+    def roots(self) -> list[str]:
+        """Every request id the plan sends, in order, once."""
+        return list(
+            dict.fromkeys(
+                op.request or self.request_of(op.turn)
+                for op in self.plan.operations
+                if op.do == "send" and op.turn
+            )
+        )
+
+    # ---- operations ---------------------------------------------------------------------------
+
+    async def _operate(self) -> None:
+        try:
+            for index, operation in enumerate(self.plan.operations):
+                await self._reach(index, operation)
+                await self._perform(index, operation)
+        except NotReached as stop:
+            self._record("info", {}, {"reason": str(stop)})
+
+    async def _reach(self, index: int, operation: Operation) -> None:
+        after = operation.after
+        if after is None:
+            return
+        try:
+            async with asyncio.timeout(operation.within_s):
+                await self._wait_for(after)
+        except TimeoutError:
+            waits = dumps({k: v for k, v in dumpable(after).items() if v is not None})
+            raise NotReached(
+                f"operation {index} ({operation.do}) was not reached: {waits} was not seen "
+                f"within {operation.within_s:g} s"
+            ) from None
+
+    async def _wait_for(self, after: After) -> None:
+        forever = float("inf")
+        if after.fired:
+            await self.recorder.wait_for(
+                lambda r: r.kind == "fault-fired" and r.ids.get("fault") == after.fired, forever
+            )
+        if after.fault:
+            await self.recorder.wait_for(
+                lambda r: r.kind == "fault-done" and r.ids.get("fault") == after.fault, forever
+            )
+        if seen := after.seen:
+            await self.recorder.wait_for(lambda r: sees(seen, r), forever, nth=seen.nth)
+
+    async def _perform(self, index: int, op: Operation) -> None:
+        ids = {"operation": index} | ({"client": op.client} if op.client else {})
+        ids |= {"turn": op.turn} if op.turn else {}
+        match op.do:
+            case "connect" | "send" | "stop" | "close" | "probe" | "ack" | "clear" | "raw" | "get-messages":
+                await self._as_client(ids, op, self.client(op.client or "a"))
+            case "rpc":
+                await self._call(ids, op)
+            case "open-gate":
+                self._record("invoke", ids, {"do": op.do, "gate": op.gate})
+                self.model.open_gate(self.name, op.gate or "")
+                self._record("ok", ids, {})
+            case "wait":
+                self._record("ok", ids, {"do": op.do})
+
+    async def _as_client(self, ids: dict[str, Any], op: Operation, client: Client) -> None:
+        said: dict[str, Any] = {"do": op.do}
+        frame = self._frame(op, said)
+        self._record("invoke", ids, said)
+        if frame is not None:
+            went = await client.send(frame)
+        elif op.do == "connect":
+            went = await client.connect(follow=not op.quiet)
+        elif op.do == "close":
+            went = await client.close(op.code or 1000)
+        elif op.do == "raw":
+            went = await client.send_text(op.text or "")
+        else:
+            messages = await client.get_messages()
+            went = messages is not None
+            said = {"messages": messages}
+        if went:
+            self._record("ok", ids, {"messages": said["messages"]} if op.do == "get-messages" else {})
+        else:
+            self._record("info", ids, {"reason": f"the connection did not allow `{op.do}`"})
+
+    def _frame(self, op: Operation, said: dict[str, Any]) -> Frame | None:
+        """The frame an operation sends; notes in `said` what it resolved to."""
+        request = op.request or self.request_of(op.turn or "")
+        match op.do:
+            case "send":
+                message = self._user_message(op)
+                body = {"messages": [message], "trigger": "submit-message"}
+                said |= {"request": request, "text": op.text, "messages": [message]}
+                return ChatRequest(id=request, init=RequestInit("POST", dumps(body)))
+            case "stop":
+                said["request"] = request
+                return CancelRequest(id=request)
+            case "ack":
+                said["request"] = request
+                return ResumeAck(id=request)
+            case "clear":
+                return ChatClear()
+            case "probe":
+                return ResumeRequest(probe_id=f"probe-{len(self.recorder.records)}")
+        return None
+
+    def _user_message(self, op: Operation) -> Message:
+        text = self._texts.setdefault(op.turn or "", f"{op.text or op.turn} [[{self.name}/{op.turn}]]")
+        return {"id": f"user-{op.turn}", "role": "user", "parts": [{"type": "text", "text": text}]}
+
+    async def _call(self, ids: dict[str, Any], op: Operation) -> None:
+        self._record("invoke", ids, {"do": "rpc", "method": op.method, "args": op.args or []})
+        try:
+            result = await self.client(op.client or "a").rpc(op.method or "", op.args or [], op.within_s)
+        except RpcFailed as failure:
+            self._record("fail" if failure.definite else "info", ids, {"reason": failure.text})
+        else:
+            self._record("ok", ids, {"result": result})
+
+    # ---- faults that fire on what was seen ------------------------------------------------------
+
+    async def _strike_when_seen(self, fault: Fault) -> None:
+        seen = fault.when.seen
+        assert seen is not None, "loading a plan demands it"
+        ids = {"fault": fault.id}
+        named = [action.name for action in fault.do]
+        self.recorder.append("run", "fault-planned", ids, {"leg": "target", "do": named})
+        record = await self.recorder.wait_for(lambda r: sees(seen, r), float("inf"), nth=seen.nth)
+        assert record is not None
+        ids = {"fault": fault.id, "token": f"{fault.id}#1"}
+        self.recorder.append("run", "fault-fired", ids, {"leg": "target", "record": record.index})
+        outcome: dict[str, Any] = {"did": named, "outcome": "done"}
+        try:
+            async with asyncio.timeout(fault.within_s):
+                for action in fault.do:
+                    assert action.process is not None, "loading a plan demands it"
+                    await self.instance.perform(action.process)
+        except TimeoutError:
+            outcome["outcome"] = "timeout"
+        self.recorder.append("run", "fault-done", ids, outcome)
+
+    # ---- records --------------------------------------------------------------------------------
+
+    def _journal(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
+        self.recorder.append("proxy", kind, ids, payload)
+
+    def _record(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
+        self.recorder.append("run", kind, ids, payload)
+
+
+def dumpable(after: After) -> dict[str, Any]:
+    """An `after` as plain data, for a sentence."""
+    return {"fault": after.fault, "fired": after.fired, "seen": after.seen}

@@ -1,0 +1,120 @@
+"""How every case ends: lift all faults, let everything finish, then ask for the truth.
+
+A fresh client `observer` follows whatever still runs until the agent has nothing more to offer, reads
+the transcript, and acks every root request id of the plan, so that each accepted turn had a
+chance to tell its outcome to somebody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from think_conformance.history.op import Record
+from think_conformance.shell.process import TargetNotReady
+from think_conformance.wire.frames import ResumeAck, ResumeRequest
+
+if TYPE_CHECKING:
+    from think_conformance.shell.case import Case
+
+OBSERVER = "observer"
+ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
+ACK_ANSWER_S = 2.0
+PROBE_ANSWER_S = 5.0
+
+
+class Epilogue:
+    """Plays the end of one case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._recorder = case.recorder
+        self._deadline_s = 10.0 + case.instance.target.heartbeat_s
+
+    async def play(self) -> None:
+        """Bounded by the deadline and a few answers; records where it came to."""
+        case = self._case
+        self._phase("begin")
+        case.recorder.append("run", "heal")
+        await case.instance.proxy.heal(case.instance.scope(case.name))
+        case.model.open_all(case.name)
+        try:
+            if not case.instance.alive:
+                await case.instance.perform("restart")
+            async with asyncio.timeout(self._deadline_s):
+                await self._until_idle()
+                self._phase("idle")
+        except TimeoutError:
+            self._phase("deadline")
+        except TargetNotReady as dead:
+            self._recorder.append("run", "info", {}, {"reason": str(dead)})
+            self._phase("deadline")
+        await self._ask_for_truth()
+        self._phase("end")
+
+    async def _until_idle(self) -> None:
+        observer = self._case.client(OBSERVER)
+        while not observer.connected:
+            if not await observer.connect():
+                await asyncio.sleep(0.05)  # nobody tells when a refused port opens
+        asked = 0
+        while True:
+            asked += 1
+            probe = f"epilogue-{asked}"
+            since = len(self._recorder.records)
+            await observer.send(ResumeRequest(probe_id=probe))
+            answer = await self._next(lambda f, p=probe: f.get("probeId") == p, since, PROBE_ANSWER_S)
+            if answer is None:
+                raise TimeoutError
+            match answer["type"], answer.get("id"):
+                case "cf_agent_stream_resume_none", _:
+                    break
+                case "cf_agent_stream_resuming", str(ended) if self._ended(ended):
+                    break  # a failed turn is offered to whoever asks until a newer one is accepted
+                case "cf_agent_stream_resuming", running:
+                    await self._next(lambda f, r=running: f.get("id") == r and f.get("done") is True, since)
+                case _:
+                    await self._next(lambda f: f["type"] in ANSWERS[:2] and "probeId" not in f, since)
+        await self._case.model.quiet(self._case.name)
+
+    def _ended(self, request: str) -> bool:
+        return any(
+            r.ids.get("client") == OBSERVER and (f := frame_of(r)).get("id") == request and f.get("done") is True
+            for r in self._recorder.records
+        )
+
+    async def _next(self, matches: Any, since: int, within_s: float = float("inf")) -> dict[str, Any] | None:
+        record = await self._recorder.wait_for(
+            lambda r: r.index >= since
+            and r.kind == "frame-in"
+            and r.ids.get("client") == OBSERVER
+            and "type" in frame_of(r)
+            and matches(frame_of(r)),
+            within_s,
+        )
+        return frame_of(record) if record else None
+
+    async def _ask_for_truth(self) -> None:
+        observer = self._case.client(OBSERVER)
+        ids = {"client": OBSERVER}
+        self._recorder.append("run", "invoke", ids, {"do": "get-messages"})
+        messages = await observer.get_messages()
+        if messages is None:
+            self._recorder.append("run", "info", ids, {"reason": "the transcript could not be read"})
+        else:
+            self._recorder.append("run", "ok", ids, {"do": "get-messages", "messages": messages})
+        for root in self._case.roots:
+            since = len(self._recorder.records)
+            if await observer.send(ResumeAck(id=root)):
+                await self._next(
+                    lambda f, r=root: f.get("id") == r and f.get("done") is True, since, ACK_ANSWER_S
+                )
+
+    def _phase(self, phase: str) -> None:
+        self._recorder.append("run", "epilogue", {}, {"phase": phase})
+
+
+def frame_of(record: Record) -> dict[str, Any]:
+    """The parsed frame of a frame-in record, or an empty one."""
+    frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
+    return frame if isinstance(frame, dict) else {}

@@ -1,0 +1,90 @@
+"""A running target: its process, the proxy in front of it, and the cases that use it now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from think_conformance.shell.client import Endpoint
+from think_conformance.shell.process import TargetProcess
+from think_conformance.shell.recorder import Recorder
+from think_conformance.targets.contract import Target
+from think_proxy.carriers.websocket import EmbeddedProxy
+from think_proxy.plan import ProcessAction
+
+
+class Instance:
+    """One process of a target started by command. Cases that kill have one of their own; the
+    others share one. What happens to the process is recorded in every case that has joined."""
+
+    def __init__(
+        self, target: Target, data_dir: Path, log: Path, env: dict[str, str], args: tuple[str, ...]
+    ) -> None:
+        self.target = target
+        self._recorders: list[Recorder] = []
+        self.process = TargetProcess(
+            target, data_dir=data_dir, log_path=log, extra_env=env, record=self._record, extra_args=args
+        )
+        self.proxy: EmbeddedProxy
+
+    async def start(self) -> None:
+        """Raises TargetNotReady."""
+        await self.process.start()
+        self.proxy = EmbeddedProxy(
+            ("127.0.0.1", self.process.port), journal=self._journal, process=self._on_wire
+        )
+        await self.proxy.start()
+
+    async def stop(self) -> None:
+        """Bounded; leaves no process."""
+        await self.proxy.close()
+        await self.process.stop()
+
+    @property
+    def epoch(self) -> int:
+        return self.process.epoch
+
+    @property
+    def alive(self) -> bool:
+        return self.process.alive
+
+    def endpoint(self, name: str) -> Endpoint:
+        """Where clients find the agent `name`: behind the proxy."""
+        return Endpoint.of(self.target, f"127.0.0.1:{self.proxy.port}", name)
+
+    def scope(self, name: str) -> str:
+        """What the proxy takes for the traffic of the agent `name`."""
+        return self.target.path_of(name)
+
+    def join(self, recorder: Recorder) -> None:
+        """A case starts to use this instance."""
+        self._recorders.append(recorder)
+        recorder.append("process", "process", {"epoch": self.epoch}, {"action": "ready", "pid": self.process.pid})
+
+    def leave(self, recorder: Recorder) -> None:
+        """A case no longer uses it."""
+        self._recorders.remove(recorder)
+
+    async def perform(self, action: ProcessAction) -> None:
+        """One process action; returns when it is done (restart: when the target is ready again)."""
+        match action:
+            case "kill":
+                await self.process.kill()
+            case "term":
+                await self.process.term()
+            case "pause":
+                await self.process.pause()
+            case "continue":
+                await self.process.cont()
+            case "restart":
+                await self.process.restart()
+
+    async def _on_wire(self, action: ProcessAction, scope: str) -> None:
+        await self.perform(action)
+
+    def _record(self, *record: Any) -> None:
+        for recorder in self._recorders:
+            recorder.append(*record)
+
+    def _journal(self, kind: str, ids: dict[str, Any], payload: Any) -> None:
+        """What the proxy notes outside any case (connections of nobody) concerns no history."""

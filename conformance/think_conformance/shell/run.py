@@ -1,0 +1,167 @@
+"""A whole run: which cases, on which process of the target, in parallel, into one run directory.
+
+Cases whose plan kills have a process of their own; the others share one, started at first use. One
+scripted model serves all. Whatever was observed is on disk when the run is cut short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.base import Verdict, judge
+from think_conformance.history.op import History
+from think_conformance.scenarios.base import Scenario
+from think_conformance.checkers.agreement import flaky
+from think_conformance.shell.case import Case
+from think_conformance.shell.instance import Instance
+from think_conformance.shell.model_server import ModelServer
+from think_conformance.shell.recorder import Recorder
+from think_conformance.shell.store import Store
+from think_conformance.targets.contract import Target
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run does. `repeat` plays each scenario that often; `profiles` are the ones judged
+    (empty: all); `nonce` makes the agent names of this run its own."""
+
+    target: Target
+    scenarios: list[Scenario]
+    profiles: frozenset[str]
+    seed: int
+    nonce: str
+    jobs: int
+    repeat: int = 1
+    timeout_s: float = 60.0
+    target_args: tuple[str, ...] = ()
+
+
+Progress = Callable[[str, list[Verdict], float], None]
+"""Told once per finished case: its name, its verdicts, its duration in seconds."""
+
+
+class Run:
+    """One run. `verdicts` and `histories` grow as cases end."""
+
+    def __init__(self, options: Options, store: Store, progress: Progress) -> None:
+        self._options = options
+        self._store = store
+        self._progress = progress
+        self._shared: Instance | None = None
+        self._starting = asyncio.Lock()
+        self.verdicts: list[Verdict] = []
+        self.histories: dict[str, History] = {}
+
+    async def play(self) -> list[Verdict]:
+        """Every case, then what repeats disagree on. Raises TargetNotReady."""
+        async with AsyncExitStack() as stack:
+            self._stack = stack
+            self._data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
+            self._model = ModelServer()
+            await self._model.start()
+            stack.push_async_callback(self._model.close)
+            slots = asyncio.Semaphore(self._options.jobs)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for case, scenario in self._cases():
+                        group.create_task(self._in_turn(slots, case, scenario))
+            except ExceptionGroup as failed:
+                raise failed.exceptions[0] from None
+        self.verdicts = flaky(self.verdicts, self.histories)
+        self._store.save_verdicts(self.verdicts)
+        return self.verdicts
+
+    def _cases(self) -> list[tuple[str, Scenario]]:
+        return [
+            (scenario.id if again == 0 else f"{scenario.id}@{again + 1}", scenario)
+            for again in range(self._options.repeat)
+            for scenario in self._options.scenarios
+        ]
+
+    async def _in_turn(self, slots: asyncio.Semaphore, case: str, scenario: Scenario) -> None:
+        async with slots:
+            started = time.monotonic()
+            missing = self._out_of_reach(scenario)
+            if missing:
+                verdicts = [
+                    Verdict(requirement=i, case=case, state="not-applicable", reason=missing)
+                    for i in scenario.exercises
+                ]
+            else:
+                verdicts = await self._play_one(case, scenario)
+            profiles = self._options.profiles
+            if profiles:
+                rows = requirements()
+                verdicts = [v for v in verdicts if rows[v.requirement].profile in profiles]
+            self.verdicts += verdicts
+            self._store.save_verdicts(self.verdicts)
+            self._progress(case, verdicts, time.monotonic() - started)
+
+    def _out_of_reach(self, scenario: Scenario) -> str:
+        target = self._options.target
+        needs = sorted(scenario.needs) if target.start is None else []
+        legs = sorted(scenario.legs - set(target.legs))
+        if needs:
+            return f"needs: {', '.join(needs)}"
+        return f"needs: leg {', '.join(legs)}" if legs else ""
+
+    async def _play_one(self, case: str, scenario: Scenario) -> list[Verdict]:
+        options = self._options
+        name = f"{case.replace('.', '-').replace('@', '-')}-{options.nonce}"
+        plan = msgspec.structs.replace(scenario.plan, seed=options.seed)
+        self._store.save_plan(case, plan)
+        recorder = Recorder(self._store.history(case))
+        try:
+            recorder.append("run", "case", {}, self._heading(case, name, scenario, plan))
+            own = "restart" in scenario.needs
+            instance = await (self._start(case) if own else self._share())
+            try:
+                await Case(scenario, name, instance, self._model, recorder).play(options.timeout_s)
+            finally:
+                if own:
+                    await instance.stop()
+        finally:
+            recorder.close()
+        self.histories[case] = recorder.records
+        return judge(recorder.records, requirements())
+
+    async def _start(self, case: str | None) -> Instance:
+        folder = self._store.case(case) if case else self._store.folder
+        data = self._data / (case or "shared")
+        env = {"THINK_MODEL_URL": self._model.url}
+        instance = Instance(
+            self._options.target, data, folder / "target.log", env, self._options.target_args
+        )
+        await instance.start()
+        return instance
+
+    async def _share(self) -> Instance:
+        async with self._starting:
+            if self._shared is None:
+                self._shared = await self._start(None)
+                self._stack.push_async_callback(self._shared.stop)
+            return self._shared
+
+    def _heading(self, case: str, name: str, scenario: Scenario, plan: Any) -> dict[str, Any]:
+        target = self._options.target
+        return {
+            "case": case,
+            "scenario": scenario.id,
+            "title": scenario.title,
+            "exercises": list(scenario.exercises),
+            "target": target.name,
+            "claims": list(target.claims),
+            "kind": "command" if target.start else "url",
+            "facts": target.facts,
+            "seed": self._options.seed,
+            "name": name,
+            "plan": msgspec.to_builtins(plan),
+        }
