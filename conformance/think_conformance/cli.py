@@ -31,8 +31,8 @@ from think_conformance.shell.process import TargetNotReady
 from think_conformance.shell.recorder import read_history
 from think_conformance.shell.run import Options, Run
 from think_conformance.shell.store import Store
-from think_conformance.targets.contract import UsageError, load_target
-from think_conformance.targets.listing import defects_of, packaged_targets
+from think_conformance.targets.contract import UsageError, load_target, packaged_targets
+from think_conformance.targets.defects import defects_of
 
 KIT_BROKE, USAGE, NOT_READY, INTERRUPTED = 3, 4, 5, 130
 

@@ -8,6 +8,7 @@ stand-alone proxy accepts and ignores it.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -61,6 +62,10 @@ class When(_Part):
     call: str | None = None
     seen: Seen | None = None
 
+    def __post_init__(self) -> None:
+        if self.nth is not None and self.nth < 1:
+            raise ValueError("`nth` counts from 1")
+
 
 class CloseCode(_Part):
     """A WebSocket close with this code, as if the other side had sent it."""
@@ -68,12 +73,22 @@ class CloseCode(_Part):
     close: int
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        if not 1000 <= self.close <= 4999 or self.close in (1004, 1005, 1006, 1015):
+            raise ValueError(f"{self.close} is no code a close frame can carry")
+        if len(self.reason.encode()) > 123:
+            raise ValueError("the reason of a close has at most 123 bytes")
+
 
 class For(_Part):
     """A bounded time in seconds; `direction` None means both."""
 
     for_: float
     direction: Direction | None = None
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.for_) or self.for_ < 0:
+            raise ValueError("`for` is a number of seconds")
 
 
 class Status(_Part):
@@ -134,6 +149,8 @@ class Fault(_Part):
             raise ValueError(f"fault `{self.id}` does nothing: give `do` at least one action")
         if self.times < 1:
             raise ValueError(f"fault `{self.id}`: `times` counts from 1")
+        if not isfinite(self.within_s) or self.within_s <= 0:
+            raise ValueError(f"fault `{self.id}`: `within_s` is a number of seconds above 0")
 
 
 class FaultPlan(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

@@ -21,7 +21,9 @@ def flaky(verdicts: list[Verdict], histories: Mapping[str, History]) -> list[Ver
     shots: dict[str, set[tuple[object, ...]]] = defaultdict(set)
     for case, history in histories.items():
         shots[scenario_of(case)].add(fired(history))
-    return [_marked(v, states[scenario_of(v.case), v.requirement], shots[scenario_of(v.case)]) for v in verdicts]
+    return [
+        _marked(v, states[scenario_of(v.case), v.requirement], shots[scenario_of(v.case)]) for v in verdicts
+    ]
 
 
 def _marked(verdict: Verdict, states: set[str], shots: set[tuple[object, ...]]) -> Verdict:

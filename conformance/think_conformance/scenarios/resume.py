@@ -10,7 +10,7 @@ from think_conformance.scenarios.base import DELTA, RESPONSE, saw_frame, scenari
 @scenario(
     "resume.socket-reset-during-output",
     "the socket is reset at the third text delta; the client comes back and resumes",
-    exercises="",
+    exercises="TURN-150 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-83 WIRE-93 KIT-04 WIRE-59 WIRE-113 WIRE-104 WIRE-102 WIRE-105 WIRE-153 CANCEL-01 TURN-17 WIRE-119 CANCEL-13",
 )
 def socket_reset_during_output() -> dict[str, Any]:
     return {

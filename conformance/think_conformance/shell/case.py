@@ -67,7 +67,9 @@ class Case:
                 async with asyncio.timeout(timeout_s):
                     await self._operate()
             except TimeoutError:
-                self._record("info", {}, {"reason": f"the case was not played to its end within {timeout_s} s"})
+                self._record(
+                    "info", {}, {"reason": f"the case was not played to its end within {timeout_s} s"}
+                )
             for watcher in watchers:
                 watcher.cancel()
             await asyncio.gather(*watchers, return_exceptions=True)

@@ -79,17 +79,21 @@ class Epilogue:
 
     def _ended(self, request: str) -> bool:
         return any(
-            r.ids.get("client") == OBSERVER and (f := frame_of(r)).get("id") == request and f.get("done") is True
+            r.ids.get("client") == OBSERVER
+            and (f := frame_of(r)).get("id") == request
+            and f.get("done") is True
             for r in self._recorder.records
         )
 
     async def _next(self, matches: Any, since: int, within_s: float = float("inf")) -> dict[str, Any] | None:
         record = await self._recorder.wait_for(
-            lambda r: r.index >= since
-            and r.kind == "frame-in"
-            and r.ids.get("client") == OBSERVER
-            and "type" in frame_of(r)
-            and matches(frame_of(r)),
+            lambda r: (
+                r.index >= since
+                and r.kind == "frame-in"
+                and r.ids.get("client") == OBSERVER
+                and "type" in frame_of(r)
+                and matches(frame_of(r))
+            ),
             within_s,
         )
         return frame_of(record) if record else None

@@ -59,7 +59,9 @@ class Instance:
     def join(self, recorder: Recorder) -> None:
         """A case starts to use this instance."""
         self._recorders.append(recorder)
-        recorder.append("process", "process", {"epoch": self.epoch}, {"action": "ready", "pid": self.process.pid})
+        recorder.append(
+            "process", "process", {"epoch": self.epoch}, {"action": "ready", "pid": self.process.pid}
+        )
 
     def leave(self, recorder: Recorder) -> None:
         """A case no longer uses it."""

@@ -137,9 +137,7 @@ class Run:
         folder = self._store.case(case) if case else self._store.folder
         data = self._data / (case or "shared")
         env = {"THINK_MODEL_URL": self._model.url}
-        instance = Instance(
-            self._options.target, data, folder / "target.log", env, self._options.target_args
-        )
+        instance = Instance(self._options.target, data, folder / "target.log", env, self._options.target_args)
         await instance.start()
         return instance
 

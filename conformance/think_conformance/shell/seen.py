@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from think_conformance.history.op import Record
-from think_proxy.match import contains, nested_contains
+from think_proxy.match import contains, contains_nested
 from think_proxy.plan import Seen
 
 
@@ -20,4 +20,4 @@ def sees(seen: Seen, record: Record) -> bool:
         content = content.get("frame")
     if seen.json is not None and not contains(content, seen.json):
         return False
-    return seen.nested is None or nested_contains(content, seen.nested)
+    return seen.nested is None or contains_nested(content, seen.nested)

@@ -1,10 +1,9 @@
-"""What can be listed about targets: the packaged ones, and the deliberate defects of one."""
+"""The deliberate defects of a target, as its own command tells them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.resources import files
 
 import msgspec
 
@@ -19,15 +18,6 @@ class Defect(msgspec.Struct, frozen=True):
     name: str
     summary: str
     breaks: list[str]
-
-
-def packaged_targets() -> list[str]:
-    """The names that `--target` takes besides files and URLs."""
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in files("think_conformance.targets").iterdir()
-        if entry.name.endswith(".toml")
-    )
 
 
 def defects_of(target: Target) -> list[Defect]:

@@ -1,0 +1,188 @@
+"""Coming back: probes, offers, acks, and a replay that joins the live stream without a seam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from think_conformance.checkers.base import Breach, Finding, check, finding
+from think_conformance.checkers.causes import resumes, stopped_by_nobody, unexplained_calls
+from think_conformance.checkers.sequence import Walk
+from think_conformance.history.streams import runs, texts
+from think_conformance.history.traffic import Connection, is_chunk
+from think_conformance.history.views import View
+from think_conformance.wire.frames import (
+    ChatRequest,
+    ChatResponse,
+    ResumeAck,
+    ResumeNone,
+    ResumeRequest,
+    StreamPending,
+    StreamResuming,
+)
+
+ANSWERS = (ResumeNone, StreamPending, StreamResuming)
+
+
+# ---- resume frames change nothing -------------------------------------------------------------
+
+
+@check("WIRE-59", needs_quiet=True)
+def coming_back_starts_no_turn(view: View) -> Finding:
+    """No unexplained model call follows a resume frame."""
+    asked = resumes(view)
+    breaches = list(_calls_after(view, asked))
+    seen = bool(asked) and bool(view.calls)
+    return finding(breaches, seen=seen, nothing="no client came back, or no model call was seen")
+
+
+@check("WIRE-113", needs_quiet=True)
+def resuming_changes_no_turn(view: View) -> Finding:
+    """No unexplained model call and no unexplained `aborted` follows a resume frame."""
+    asked = resumes(view)
+    running = [c for c in view.chains if any(c.open_at(index) for index in asked)]
+    breaches = list(_calls_after(view, asked))
+    for chain in running:
+        at = chain.finals.get("aborted")
+        if at is not None and stopped_by_nobody(view, chain):
+            before = max(index for index in asked if chain.open_at(index))
+            breaches.append(Breach(f"{chain.root} was stopped while a client only came back", (before, at)))
+    return finding(breaches, seen=bool(running), nothing="no client came back to a running turn")
+
+
+def _calls_after(view: View, asked: list[int]) -> Iterator[Breach]:
+    for before, call, wrong in unexplained_calls(view):
+        between = [index for index in asked if before.index < index < call.index]
+        if between:
+            yield Breach(f"{wrong}, behind a resume frame", (between[-1], call.index))
+
+
+# ---- offers and answers -----------------------------------------------------------------------
+
+
+@check("WIRE-102")
+def one_answer_per_probe(view: View) -> Finding:
+    """Each resume request with a `probeId` gets one frame that echoes it."""
+    found: list[Breach] = []
+    judged = 0
+    for connection in view.connections.values():
+        asked: dict[str, list[int]] = {}
+        told: dict[str, list[int]] = {}
+        for passed in connection.honest():
+            if isinstance(passed.frame, ResumeRequest) and passed.frame.probe_id:
+                asked.setdefault(passed.frame.probe_id, []).append(passed.index)
+            elif isinstance(passed.frame, ANSWERS) and passed.frame.probe_id:
+                told.setdefault(passed.frame.probe_id, []).append(passed.index)
+        for probe, sent in asked.items():
+            answers = told.get(probe, [])
+            if len(answers) > len(sent):
+                why = f"{connection.name} got {len(answers)} direct answers to the probe {probe}"
+                found.append(Breach(why, (*sent, *answers)))
+            elif len(answers) < len(sent) and _must_answer(view, connection, sent[-1]):
+                found.append(Breach(f"the probe {probe} of {connection.name} was not answered", tuple(sent)))
+            judged += len(answers)
+    return finding(found, seen=judged > 0, nothing="no probe was answered")
+
+
+def _must_answer(view: View, connection: Connection, index: int) -> bool:
+    """The connection stayed open and unharmed to the end, and so did the target."""
+    return (
+        view.end is not None
+        and connection.lives_at(view.end)
+        and connection.disturbed is None
+        and not any(death > index for death in view.deaths)
+    )
+
+
+@check("WIRE-105")
+def no_chunks_before_the_ack(view: View) -> Finding:
+    """Between the first offer of a stream and its ack no live chunk of it arrives."""
+    found: list[Breach] = []
+    offers = 0
+    for exchange in view.exchanges.values():
+        offered: int | None = None
+        for passed in exchange.frames:
+            frame = passed.frame
+            if isinstance(frame, StreamResuming) and offered is None:
+                offered = passed.index
+                offers += 1
+            elif isinstance(frame, (ResumeAck, ChatRequest)):
+                if offered is not None:
+                    break
+            elif offered is not None and isinstance(frame, ChatResponse) and _is_live(frame):
+                why = f"{exchange.connection.name} got a live chunk of {exchange.request} before its ack"
+                found.append(Breach(why, (offered, passed.index)))
+                break
+    return finding(found, seen=offers > 0, nothing="no stream was offered")
+
+
+def _is_live(frame: ChatResponse) -> bool:
+    return is_chunk(frame) and not frame.replay
+
+
+# ---- order of chunks --------------------------------------------------------------------------
+
+
+@check("WIRE-83")
+def live_seq_has_no_gap(view: View) -> Finding:
+    """From live chunk to live chunk of a request `seq` grows by one, for its sender from 0."""
+    found: list[Breach] = []
+    seen = False
+    for exchange in view.exchanges.values():
+        walk = Walk(exchange)
+        seen = seen or walk.live_chunks > 0
+        found += walk.live
+        if not walk.replays:
+            found += _cut_short(view, walk)
+    return finding(found, seen=seen, nothing="no live chunk with a seq was seen")
+
+
+@check("WIRE-104")
+def replay_joins_live(view: View) -> Finding:
+    """After an ack: the stored stream from its start, then the live tail; no gap, no overlap."""
+    found: list[Breach] = []
+    seen = False
+    for exchange in view.exchanges.values():
+        walk = Walk(exchange)
+        seen = seen or any(reply.replay and is_chunk(reply) for _, reply in exchange.replies)
+        found += walk.resumed
+        if walk.replays:
+            found += _cut_short(view, walk)
+        found += _reads_otherwise(view, walk)
+    return finding(found, seen=seen, nothing="no replay was seen")
+
+
+def _cut_short(view: View, walk: Walk) -> Iterator[Breach]:
+    """It was owed the live stream and got the end of the request, but not the last chunks that
+    another connection got."""
+    if view.deaths or walk.next is None or walk.end is None or walk.exchange.connection.disturbed is not None:
+        return
+    request = walk.exchange.request
+    others = [chunks for (_, ident), chunks in view.streams.items() if ident == request]
+    last, at = max((c.seq, c.index) for chunks in others for c in chunks if c.seq is not None)
+    if last >= walk.next:
+        why = f"{walk.exchange.connection.name}, {request}: the end came where seq {walk.next} is due"
+        yield Breach(why, (at, walk.end))
+
+
+def _reads_otherwise(view: View, walk: Walk) -> Iterator[Breach]:
+    """Without `seq`: replay and live tail together must read like the stream its sender saw."""
+    exchange = walk.exchange
+    read = _whole(view, walk)
+    if read is None or not any(reply.replay_complete for _, reply in exchange.replies):
+        return
+    for other in view.exchanges.values():
+        if other.request == exchange.request and other.sender and not other.asked:
+            text = _whole(view, Walk(other))
+            if text is not None and text != read:
+                why = f"{exchange.connection.name} read {exchange.request} otherwise than its sender did"
+                yield Breach(why, (exchange.frames[-1].index,))
+
+
+def _whole(view: View, walk: Walk) -> str | None:
+    """The text of a stream without `seq` that a connection followed to its end, unharmed."""
+    exchange = walk.exchange
+    chunks = view.streams.get((exchange.connection.name, exchange.request), [])
+    harmed = bool(view.deaths) or exchange.connection.disturbed is not None
+    if harmed or walk.end is None or not chunks or any(chunk.seq is not None for chunk in chunks):
+        return None
+    return "".join(texts(runs(chunks)[-1]))

@@ -1,0 +1,74 @@
+"""Which TCP port is free, and whose process group listens on one. Loopback only."""
+
+from __future__ import annotations
+
+import random
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+LOOPBACK = "127.0.0.1"
+
+_LISTEN = "0A"
+
+
+def free_port() -> int:
+    """A free port below the range that systems hand out by themselves, so that nobody's outgoing
+    connection or port-0 server takes it while a target is dead between a kill and a restart."""
+    for port in random.sample(range(15_000, 32_000), 100):
+        if is_free(port):
+            return port
+    raise OSError("no free port between 15000 and 32000 on 127.0.0.1")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now; leftovers of ended connections do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def listener(port: int, group: int) -> Literal["ours", "foreign", "nobody", "unknown"]:
+    """Whose server listens on the port: a process of the group or not. `unknown` without a /proc to ask."""
+    tables = [table for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if table.exists()]
+    if not tables:
+        return "unknown"
+    sockets = {f"socket:[{inode}]" for table in tables for inode in _listening(table, port)}
+    if not sockets:
+        return "nobody"
+    return "ours" if any(sockets & _open_files(member) for member in _members(group)) else "foreign"
+
+
+def _listening(table: Path, port: int) -> list[str]:
+    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    return [row[9] for row in rows if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port]
+
+
+def _members(group: int) -> list[Path]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            # The command name may hold spaces and parentheses; the fields proper follow the last one.
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        if int(fields[2]) == group:
+            found.append(entry)
+    return found
+
+
+def _open_files(process: Path) -> set[str]:
+    names = set()
+    with suppress(OSError):  # it ended meanwhile
+        for descriptor in (process / "fd").iterdir():
+            with suppress(OSError):  # it closed this one meanwhile
+                names.add(str(descriptor.readlink()))
+    return names

@@ -1,0 +1,204 @@
+"""The target file: how an implementation is started or reached, and what it claims.
+
+Owns the keys of `[target]` and every error a user can make in them. Reads files, starts nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import string
+import tomllib
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from think_conformance.catalogue.model import Profile
+
+Seconds = Annotated[float, Meta(gt=0)]
+Leg = Literal["client", "routing", "model", "effects"]
+
+_PROFILES: tuple[str, ...] = get_args(Profile)
+_SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+
+
+class UsageError(Exception):
+    """The user's input is wrong. The message is one line: what is wrong, and what to do next."""
+
+
+class Tls(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """`verify`: check the certificate; `ca`: a PEM file to check it against, relative to the target file."""
+
+    verify: bool = True
+    ca: str | None = None
+
+
+class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, kw_only=True):
+    """One implementation under test. Exactly one of `start` (a command) and `url` is given.
+
+    `{python}` in `start` and `defects_command` is the interpreter that runs the kit. `cwd` is relative
+    to the target file and absolute once loaded; where it is not given, the kit's own folder is used.
+    `restart_grace_s` is how long a process may take to end after `stop_signal`, and its port to
+    become free. `facts` says that requirements meant for the reference alone apply.
+    """
+
+    name: str
+    agent: str
+    start: list[str] | None = None
+    url: str | None = None
+    cwd: str | None = None
+    env: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+    tls: Tls = Tls()
+    path: str = "/agents/{agent}/{name}"
+    stop_signal: str = "SIGTERM"
+    ready: str = "/"
+    ready_timeout_s: Seconds = 15.0
+    restart_grace_s: Seconds = 5.0
+    heartbeat_s: Seconds = 30.0
+    legs: tuple[Leg, ...] = ("client",)
+    claims: tuple[str, ...] = ("core",)
+    defects_command: list[str] = []
+    defect_args: list[str] = []
+    facts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.start is None and self.url is None:
+            raise ValueError(
+                "neither `start` nor `url` is given: say how to start the target or where it runs"
+            )
+        if self.start is not None and self.url is not None:
+            raise ValueError("both `start` and `url` are given: keep one of them")
+        if self.start == []:
+            raise ValueError("`start` is empty: give the command and its arguments")
+        for claim in self.claims:
+            if claim not in _PROFILES:
+                raise ValueError(f"`claims` names the unknown profile `{claim}`{suggest(claim, _PROFILES)}")
+        if self.stop_signal not in signal.Signals.__members__:
+            raise ValueError(
+                f"`stop_signal` is `{self.stop_signal}`: give the name of a signal, such as SIGTERM"
+            )
+        if not self.ready.startswith("/"):
+            raise ValueError(f"`ready` is `{self.ready}`: give a path that starts with /")
+        _check_path(self.path)
+        if self.url is not None:
+            _check_url(self.url)
+
+    @property
+    def kind(self) -> Literal["command", "url"]:
+        """Whether the kit starts the target, or only dials it."""
+        return "url" if self.start is None else "command"
+
+    def path_of(self, instance: str) -> str:
+        """The path of one agent instance; the name is one segment, whatever it holds (WIRE-18)."""
+        return self.path.format(agent=self.agent, name=quote(instance, safe=""))
+
+
+def suggest(word: str, known: tuple[str, ...] | list[str]) -> str:
+    """The tail of an error message: what was probably meant, else all there is."""
+    near = get_close_matches(word, known, n=1)
+    if near:
+        return f"; did you mean `{near[0]}`?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def packaged_targets() -> list[str]:
+    """The names of the targets that come with the kit."""
+    entries = files("think_conformance.targets").iterdir()
+    return sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
+
+
+def load_target(spec: str) -> Target:
+    """The target a user named: a path to a .toml file, the name of a packaged target, or a ws, wss,
+    http or https URL. UsageError when there is none or it is not well formed."""
+    if "://" in spec:
+        return _of_url(spec)
+    if spec.endswith(".toml") or "/" in spec:
+        return _of_file(Path(spec))
+    if spec in packaged_targets():
+        packaged = files("think_conformance.targets").joinpath(f"{spec}.toml")
+        return _parse(packaged.read_text(encoding="utf-8"), f"target `{spec}`", Path())
+    raise UsageError(
+        f"no target is called `{spec}`{suggest(spec, packaged_targets())}; or give a .toml file or a URL"
+    )
+
+
+def _of_url(url: str) -> Target:
+    try:
+        return _settled(Target(name=urlsplit(url).netloc, agent="conformance-agent", url=url), Path())
+    except ValueError as error:
+        raise UsageError(f"{url}: {error}") from None
+
+
+def _of_file(path: Path) -> Target:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = [str(found) for found in sorted(path.parent.glob("*.toml"))]
+        raise UsageError(f"target file {path} does not exist{suggest(str(path), near)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"target file {path} cannot be read: {error}") from None
+    return _parse(text, str(path), path.parent)
+
+
+def _parse(text: str, where: str, folder: Path) -> Target:
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where}: not TOML: {error}") from None
+    table = tables.pop("target", None)
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: no [target] table; start the file with [target]")
+    known = list(Target.__struct_fields__)
+    for key in [*tables, *table]:
+        if key in tables or key not in known:
+            raise UsageError(f"{where}: unknown key `{key}`{suggest(key, known)}")
+    try:
+        return _settled(msgspec.convert(table, Target), folder)
+    except ValueError as error:
+        raise UsageError(f"{where}: {' '.join(str(error).split())}") from None
+
+
+def _settled(target: Target, folder: Path) -> Target:
+    """With paths made absolute, and of the URL only the origin left: its path is put before the template,
+    its query to the others, so that both stay when a proxy stands in between."""
+    changes: dict[str, Any] = {}
+    if target.cwd is not None:
+        changes["cwd"] = str((folder / target.cwd).resolve())
+        if not Path(changes["cwd"]).is_dir():
+            raise ValueError(
+                f"`cwd` is {changes['cwd']}, which is no folder; it is relative to the target file"
+            )
+    if target.tls.ca is not None:
+        changes["tls"] = Tls(target.tls.verify, str((folder / target.tls.ca).resolve()))
+    if target.url is not None:
+        parts = urlsplit(target.url)
+        prefix = parts.path.rstrip("/").replace("{", "{{").replace("}", "}}")
+        changes["url"] = f"{_SCHEMES[parts.scheme]}://{parts.netloc}"
+        changes["path"] = prefix + target.path
+        changes["query"] = {**dict(parse_qsl(parts.query)), **target.query}
+    return msgspec.structs.replace(target, **changes)
+
+
+def _check_path(path: str) -> None:
+    try:
+        fields = {field for _, field, _, _ in string.Formatter().parse(path) if field is not None}
+    except ValueError as error:
+        raise ValueError(f"`path` is `{path}`: {error}") from None
+    if not path.startswith("/") or "name" not in fields or fields - {"agent", "name"}:
+        raise ValueError(f"`path` is `{path}`: give a path with {{name}} and, if needed, {{agent}}")
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ValueError(f"`{url}` is no target URL: give ws://HOST:PORT, wss://, http:// or https://")
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"`{url}` is no target URL: {error}") from None

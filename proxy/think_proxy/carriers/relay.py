@@ -1,0 +1,341 @@
+"""One connection through the proxy: two TCP sides, and a lane for each direction between them.
+
+Without a fault everything passes unchanged and in order, the ending too: FIN as FIN (one direction
+at a time), RST as RST. A lane that cannot go on stops reading, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from think_proxy.carriers.http1 import Conversation
+from think_proxy.carriers.messages import MessageReader
+from think_proxy.engine import Firing, Watch
+from think_proxy.match import Message
+from think_proxy.plan import Direction
+
+LANE_LIMIT = 256 * 1024
+"""Bytes a stopped lane gathers before it stops reading (one more read of the loop may come on top)."""
+
+FLUSH_S = 2.0
+"""How long a reset waits for what was written before it to leave this process."""
+
+FAREWELL_S = 5.0
+"""How long a peer that was told the end has to end its own side."""
+
+CONNECT_S = 10.0
+
+Ending = Literal["fin", "reset"]
+
+
+class Owner(Protocol):
+    """What a relay needs of the proxy it belongs to."""
+
+    def watch(self, target: str) -> Watch: ...
+
+    def strike(self, lane: Lane, message: Message, firing: Firing) -> None:
+        """A message set off a fault: called before the message passes."""
+
+    def unreachable(self, reason: str) -> None: ...
+
+    def gone(self, relay: Relay) -> None: ...
+
+
+class Side(asyncio.Protocol):
+    """One TCP connection. What it says goes into `lane`; `feeder` is the lane that writes to it."""
+
+    lane: Lane
+    feeder: Lane
+    transport: asyncio.Transport
+
+    def __init__(self, relay: Relay, on_connected: Callable[[], None]) -> None:
+        self._relay = relay
+        self._on_connected = on_connected
+        self.connected = False
+        self.writable = False
+        self._said_end = False
+        self._heard_end = False
+        self._resetting = False
+        self._reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.connected = self.writable = True
+        self._on_connected()
+
+    def data_received(self, data: bytes) -> None:
+        self.lane.receive(data)
+
+    def eof_received(self) -> bool:
+        self._heard_end = True
+        self.lane.end("fin")
+        self._close_if_over()
+        return True  # the other direction goes on
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.connected = self.writable = False
+        self.lane.end("reset" if exc else "fin")
+        self.feeder.die()
+        self._relay.side_gone()
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        if self._resetting:
+            self._reset_now()
+        else:
+            self.writable = True
+            self.feeder.pump()
+
+    def read(self, reading: bool) -> None:
+        """Reads, or stops reading, so that the peer feels it."""
+        if not self.connected or self._heard_end or reading is self._reading:
+            return
+        self._reading = reading
+        if reading:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def finish(self) -> None:
+        """FIN, behind what was written."""
+        if not self.connected or self._said_end or self._resetting:
+            return
+        self._said_end = True
+        try:
+            self.transport.write_eof()
+        except OSError:  # the peer has reset, and the loop does not know yet
+            self.transport.abort()
+            self.lane.end("reset")
+        else:
+            self._close_if_over()
+
+    def reset(self) -> None:
+        """RST, behind what was written, as far as that can leave within FLUSH_S."""
+        if not self.connected or self._resetting:
+            return
+        self._resetting = True
+        self.writable = False
+        self.transport.set_write_buffer_limits(0)
+        if self.transport.get_write_buffer_size():
+            self._relay.later(FLUSH_S, self._reset_now)
+        else:
+            self._reset_now()
+
+    def abort(self) -> None:
+        if self.connected:
+            self.transport.abort()
+
+    def _reset_now(self) -> None:
+        if self.connected:
+            linger_not = struct.pack("ii", 1, 0)
+            sock = self.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not)
+            self.transport.abort()
+
+    def _close_if_over(self) -> None:
+        if self._said_end and self._heard_end:
+            self.transport.close()
+
+
+class Lane:
+    """One direction, from the side that says to the side that hears."""
+
+    def __init__(self, relay: Relay, direction: Direction, source: Side, sink: Side) -> None:
+        self.relay = relay
+        self.direction = direction
+        self.source = source
+        self.sink = sink
+        source.lane = sink.feeder = self
+        self._buffer = bytearray()
+        self._messages: MessageReader | None = None
+        self._holds = 0
+        self._ending: Ending | None = None
+        self._dead = False
+        self._border: asyncio.Future[None] | None = None
+
+    def receive(self, data: bytes) -> None:
+        if not self._dead:
+            self._buffer += data
+            self.pump()
+
+    def end(self, how: Ending) -> None:
+        """The source has ended. A reset may follow a FIN."""
+        if not self._dead and self._ending != "reset":
+            self._ending = how
+            self.pump()
+
+    def die(self) -> None:
+        """From now on everything is swallowed, the ending included."""
+        self._dead = True
+        self._buffer.clear()
+        self._at_border()
+        self.source.read(True)
+
+    def hold(self) -> None:
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        self.pump()
+
+    def forward(self, raw: bytes) -> None:
+        """Passes a held message, ahead of all that waits."""
+        if not self._dead:
+            self.sink.transport.write(raw)
+
+    async def border(self) -> None:
+        """Returns when the sink has seen whole frames only, or will see no more."""
+        while not self._dead and self._messages is not None and self._messages.inside_frame:
+            self._border = self._border or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._border)
+
+    def pump(self) -> None:
+        """Passes what can pass."""
+        in_http = self._messages is None
+        self._pump()
+        if in_http:  # there one direction may have waited for the other
+            self.relay.opposite(self)._pump()
+
+    def _pump(self) -> None:
+        while self._open and (unit := self._next()) is not None:
+            if isinstance(unit, bytes):
+                self.sink.transport.write(unit)
+            elif (firing := self.relay.watch.decide(self.direction, unit)) is None:
+                self.sink.transport.write(unit.raw)
+            else:
+                self.relay.owner.strike(self, unit, firing)
+        self._at_border()
+        if self._open and self._ending and not self._waits_for_answer:
+            self._end_sink(self._ending)
+        # An open lane of messages keeps at most one message that is not whole yet.
+        full = len(self._buffer) > LANE_LIMIT and not (self._open and self._messages is not None)
+        self.source.read(self._dead or not full)
+
+    @property
+    def _open(self) -> bool:
+        return not self._holds and not self._dead and self.sink.writable
+
+    @property
+    def _waits_for_answer(self) -> bool:
+        waits = bool(self._buffer) and self._messages is None and self.relay.http.waiting(self.direction)
+        return waits and self._ending != "reset"
+
+    def _next(self) -> bytes | Message | None:
+        if self._messages is not None:
+            return self._messages.take(self._buffer, self.relay.watch.active(self.direction))
+        http = self.relay.http
+        if http.mode == "websocket":
+            self._messages = MessageReader(inflate=http.deflate)
+            return self._next()
+        return http.take(self.direction, self._buffer)
+
+    def _end_sink(self, how: Ending) -> None:
+        rest = self._messages.flush(self._buffer) if self._messages else bytes(self._buffer)
+        self._buffer.clear()
+        if rest:
+            self.sink.transport.write(rest)
+        if how == "fin":
+            self.sink.finish()
+        else:
+            self.sink.reset()
+
+    def _at_border(self) -> None:
+        if self._border and (self._dead or not (self._messages and self._messages.inside_frame)):
+            self._border.set_result(None)
+            self._border = None
+
+
+class Relay:
+    """A client's connection and the upstream connection made for it."""
+
+    def __init__(self, owner: Owner, upstream: tuple[str, int]) -> None:
+        self.owner = owner
+        self.http = Conversation()
+        self.client = Side(self, self._connect)
+        self.upstream = Side(self, lambda: self.up.pump())
+        self.up = Lane(self, "up", self.client, self.upstream)
+        self.down = Lane(self, "down", self.upstream, self.client)
+        self._address = upstream
+        self._watch: Watch | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+
+    @property
+    def watch(self) -> Watch:
+        """The engine's eye on this connection, from the request that opened the WebSocket on."""
+        if self._watch is None:
+            assert self.http.request is not None
+            self._watch = self.owner.watch(self.http.request.target)
+        return self._watch
+
+    def opposite(self, lane: Lane) -> Lane:
+        return self.down if lane is self.up else self.up
+
+    def reset(self) -> None:
+        """Ends both sides abruptly."""
+        self._die()
+        self.client.reset()
+        self.upstream.reset()
+
+    def finish(self) -> None:
+        """Ends both sides in order; who does not answer in time is dropped."""
+        self._die()
+        self.client.finish()
+        self.upstream.finish()
+        self.later(FAREWELL_S, self.abort)
+
+    async def close(self, frame: bytes) -> None:
+        """As finish, with a last frame for the client."""
+        await self.down.border()
+        self._die()
+        if self.client.connected:
+            self.client.transport.write(frame)
+        self.finish()
+
+    def swallow(self, seconds: float) -> None:
+        """Passes nothing on any more; resets both sides after this time."""
+        self._die()
+        self.later(seconds, self.reset)
+
+    def abort(self) -> None:
+        """Drops both sides at once."""
+        self._die()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        self.client.abort()
+        self.upstream.abort()
+
+    def later(self, seconds: float, do: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, do))
+
+    def side_gone(self) -> None:
+        if self.client.connected or self.upstream.connected:
+            return
+        if self._connecting is None or self._connecting.done():
+            for timer in self._timers:
+                timer.cancel()
+            self.owner.gone(self)
+
+    def _die(self) -> None:
+        self.up.die()
+        self.down.die()
+
+    def _connect(self) -> None:
+        self._connecting = asyncio.get_running_loop().create_task(self._reach_upstream())
+        self._connecting.add_done_callback(lambda _: self.side_gone())
+
+    async def _reach_upstream(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await loop.create_connection(lambda: self.upstream, *self._address)
+        except (OSError, TimeoutError) as error:
+            self.owner.unreachable(str(error) or "no answer to the connect")
+            self.reset()

@@ -1,0 +1,5 @@
+"""`python -m think_reference`."""
+
+from think_reference.cli import main
+
+main()

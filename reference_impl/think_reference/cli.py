@@ -1,0 +1,89 @@
+"""The command `think-reference`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+
+from think_conformance.wire.codec import dumps
+from think_reference.agent import ConformanceAgent
+from think_reference.core.policies import Policies
+from think_reference.defects import DEFECTS
+
+USAGE = 4
+"""Exit code of a call that cannot work: bad option, folder not writable, port taken."""
+
+
+class Complaint(click.ClickException):
+    """One line on standard error."""
+
+    exit_code = USAGE
+
+
+@click.group()
+def cli() -> None:
+    """The reference implementation of the Think protocol."""
+
+
+@cli.command()
+@click.option("--port", envvar="THINK_PORT", type=click.IntRange(0, 65535), required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--data-dir", envvar="THINK_DATA_DIR", type=click.Path(path_type=Path), required=True)
+@click.option("--model-url", envvar="THINK_MODEL_URL", required=True, help="OpenAI-compatible base URL.")
+@click.option("--durable", is_flag=True, help="Wait for the disk at every step: survives power loss.")
+@click.option("--defect", metavar="NAME", help="Misbehave on purpose; see `defects`.")
+def serve(port: int, host: str, data_dir: Path, model_url: str, durable: bool, defect: str | None) -> None:
+    """Serve /agents/conformance-agent/<name>. Options also come from THINK_PORT, THINK_DATA_DIR and
+    THINK_MODEL_URL."""
+    from think_reference.shell.server import CannotServe, Settings, serve
+
+    settings = Settings(
+        classes={"ConformanceAgent": ConformanceAgent},
+        host=host,
+        port=port,
+        folder=data_dir,
+        model_url=model_url,
+        policies=_policies(defect),
+        durable=durable,
+    )
+    try:
+        asyncio.run(serve(settings))
+    except CannotServe as error:
+        raise Complaint(str(error)) from error
+
+
+@cli.command()
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def defects(form: str) -> None:
+    """List the deliberate defects and the requirements each one breaks."""
+    if form == "json":
+        rows = [{"name": d.name, "summary": d.summary, "breaks": d.breaks} for d in DEFECTS.values()]
+        click.echo(dumps(rows))
+        return
+    for defect in DEFECTS.values():
+        click.echo(f"{defect.name}: {defect.summary} ({', '.join(defect.breaks)})")
+
+
+def _policies(defect: str | None) -> Policies:
+    if defect is None:
+        return Policies()
+    if defect not in DEFECTS:
+        near = get_close_matches(defect, DEFECTS, 1)
+        hint = f"; did you mean `{near[0]}`?" if near else f"; there are {', '.join(DEFECTS)}"
+        raise Complaint(f"unknown defect `{defect}`{hint}")
+    return DEFECTS[defect].policies
+
+
+def main() -> None:
+    """Entry point: a usage error exits with 4, one line on standard error."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"think-reference: {error.format_message()}", err=True)
+        sys.exit(USAGE)
+    except click.Abort:
+        sys.exit(130)

@@ -1,0 +1,50 @@
+"""Deliberate faults, to prove that checks can fail: each replaces one policy of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from think_conformance.wire.frames import ChatResponse
+from think_reference.core.policies import Policies
+from think_reference.core.turn import Turn
+
+
+class Defect(Struct, frozen=True):
+    """policies: the core's decisions with one replaced. breaks: the requirement ids that must turn red."""
+
+    name: str
+    summary: str
+    policies: Policies
+    breaks: tuple[str, ...]
+
+
+def _aborted_after_completed(frame: ChatResponse) -> list[ChatResponse]:
+    if frame.outcome != "completed":
+        return [frame]
+    return [frame, replace(frame, outcome="aborted")]
+
+
+def _nothing_to_put_back(turns: Iterable[Turn]) -> list[Turn]:
+    return []
+
+
+DEFECTS = {
+    defect.name: defect
+    for defect in (
+        Defect(
+            "two-terminals",
+            "after the completed terminal of a turn, the same request is also told to be aborted",
+            Policies(terminals=_aborted_after_completed),
+            ("WIRE-85", "WIRE-206", "WIRE-209", "TURN-150"),
+        ),
+        Defect(
+            "no-terminal-after-crash",
+            "a turn that a crash interrupted is neither resumed nor ended, and a probe says idle",
+            Policies(interrupted=_nothing_to_put_back),
+            ("TURN-43", "TURN-150", "WIRE-119"),
+        ),
+    )
+}

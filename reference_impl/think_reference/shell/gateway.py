@@ -1,0 +1,92 @@
+"""The HTTP and WebSocket front: routes, `get-messages`, chat sockets (wire protocol section 1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import WSMsgType, web
+
+from think_conformance.wire.codec import dumps
+from think_reference.shell.driver import Driver
+from think_reference.shell.host import Host
+from think_reference.shell.journal import JournalError
+from think_reference.shell.outbox import Outbox
+
+MAX_FRAME = 4 * 1024 * 1024
+CLOSE_S = 2.0
+TRY_AGAIN_LATER = 1013
+
+
+class Gateway:
+    """Routes `/agents/{class}/{name}[/...]` to the agents of a host."""
+
+    def __init__(self, host: Host, prefix: str = "agents") -> None:
+        self._host, self._prefix = host, prefix
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def application(self) -> web.Application:
+        """The web application to serve."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._route)
+        app.on_shutdown.append(self._shut)
+        return app
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        # segments are taken as they stand, so that an encoded slash stays inside its own (WIRE-18)
+        path = request.raw_path.partition("?")[0]
+        segments = path.split("/")
+        if not path.isascii():
+            return web.Response(status=400, text="Invalid request")
+        if len(segments) < 4 or segments[0] or segments[1] != self._prefix or not all(segments[2:4]):
+            return web.Response(status=404, text="Not found")
+        kind, name = segments[2:4]
+        if not self._host.serves(kind):
+            return web.Response(status=400, text="Invalid request")
+        try:
+            driver = self._host.agent(kind, name)
+        except JournalError as error:
+            return web.Response(status=500, text=str(error))
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._chat(request, driver)
+        if path.endswith("/get-messages"):
+            return web.Response(text=dumps(driver.messages), content_type="application/json")
+        return web.Response(status=404, text="Not implemented")
+
+    async def _chat(self, request: web.Request, driver: Driver) -> web.WebSocketResponse:
+        """One chat socket. A `_pk` in the query names it for its client; nothing here depends on it,
+        since two sockets may share one (WIRE-16)."""
+        socket = web.WebSocketResponse(compress=False, max_msg_size=MAX_FRAME, timeout=CLOSE_S)
+        await socket.prepare(request)
+        outbox = Outbox(socket.send_str, lambda: self._cut_off(request, socket))
+        writer = asyncio.ensure_future(outbox.run())
+        conn = driver.connect(outbox)
+        try:
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    driver.receive(conn, message.data)
+        finally:
+            driver.disconnect(conn)
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+        return socket
+
+    def _cut_off(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        task = asyncio.ensure_future(_close(request, socket))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _shut(self, app: web.Application) -> None:
+        for task in self._closing:
+            task.cancel()
+
+
+async def _close(request: web.Request, socket: web.WebSocketResponse) -> None:
+    """Say why, then cut: who does not read would not read that either."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await socket.close(code=TRY_AGAIN_LATER, message=b"too slow", drain=False)
+    except (TimeoutError, ConnectionError):
+        pass
+    finally:
+        if request.transport is not None:
+            request.transport.abort()

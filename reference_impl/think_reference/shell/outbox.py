@@ -1,0 +1,78 @@
+"""What waits to be sent to one connection. Bounded; putting never waits.
+
+A reader that is too slow is cut off (close 1013) and comes back to a replay; it never holds up the
+agent or another reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+
+from think_conformance.wire.codec import encode
+from think_reference.core.effects import Replay
+from think_reference.core.stream import replay_frame
+
+LIMIT = 8 * 1024 * 1024
+"""Bytes that may wait for one connection."""
+
+MOST_COST = LIMIT // 4
+"""What one entry counts at most: a transcript larger than the limit must get through, or its agent
+could never be reached again."""
+
+ENTRY_COST = 64
+"""Bytes that any waiting entry counts besides its text."""
+
+
+class Outbox:
+    """`send` writes one text to the socket and may wait. `overflow` is called once, when more than
+    LIMIT bytes wait; from then on nothing is taken."""
+
+    def __init__(self, send: Callable[[str], Awaitable[None]], overflow: Callable[[], None]) -> None:
+        self._send, self._overflow = send, overflow
+        self._waiting: deque[tuple[str | Replay, int]] = deque()
+        self._size = 0
+        self._full = False
+        self._wake = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        """Send this text, after all that waits."""
+        self._add(text, len(text) + ENTRY_COST)
+
+    def replay(self, replay: Replay) -> None:
+        """Send these chunks; each frame is made when its turn comes, so a replay counts for little."""
+        self._add(replay, 8 * len(replay.chunks) + ENTRY_COST)
+
+    async def run(self) -> None:
+        """Send what waits, for ever. Ends with the error of `send`."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                entry, cost = self._waiting.popleft()
+                for text in _texts(entry):
+                    await self._send(text)
+                    await asyncio.sleep(0)  # a fast reader of a long replay must not hold up the others
+                self._size -= cost
+
+    def _add(self, entry: str | Replay, cost: int) -> None:
+        if self._full:
+            return
+        cost = min(cost, MOST_COST)
+        self._size += cost
+        if self._size > LIMIT:
+            self._full = True
+            self._waiting.clear()
+            self._overflow()
+            return
+        self._waiting.append((entry, cost))
+        self._wake.set()
+
+
+def _texts(entry: str | Replay) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+        return
+    for seq in range(len(entry.chunks)):
+        yield encode(replay_frame(entry, seq))

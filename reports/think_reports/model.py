@@ -1,0 +1,193 @@
+"""What a report says, as data: `RunReport`, the content of `results.json`. Pure.
+
+Built from what a run directory holds: environment, verdicts, histories. Judges nothing: states
+come from the verdicts, levels and sentences from the catalogue. Every text is plain and bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from think_conformance.catalogue.model import Level, Profile, Requirement
+from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
+from think_conformance.history.op import History
+from think_reports.frames import line
+from think_reports.plain import plain
+
+FRAMES_SHOWN = 12
+"""Records quoted for one verdict; its `evidence` names them all."""
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What was tested; `defect` is a deliberate fault that was switched on."""
+
+    name: str
+    version: str | None = None
+    defect: str | None = None
+
+
+class Environment(Struct, frozen=True, kw_only=True):
+    """The part of env.json that reports read. `started` is ISO 8601 text. A run that did not come
+    to its end has no duration and no exit code."""
+
+    kit: str
+    target: Target
+    seed: int
+    started: str
+    duration_s: float | None = None
+    exit_code: int | None = None
+
+
+class RequirementRow(Struct, frozen=True, kw_only=True):
+    """One requirement: its row of the catalogue, its worst state, the cases that judged it."""
+
+    id: str
+    level: Level
+    profile: Profile
+    source: str
+    sentence: str
+    state: State
+    cases: list[str]
+
+
+class FaultRow(Struct, frozen=True, kw_only=True):
+    """A planned fault and how often its moment came."""
+
+    id: str
+    fired: int
+
+
+class VerdictRow(Struct, frozen=True, kw_only=True):
+    """A verdict of one case; `frames` quotes the records that `evidence` (indexes) names."""
+
+    requirement: str
+    state: State
+    reason: str
+    evidence: list[int]
+    frames: list[str]
+
+
+class CaseRow(Struct, frozen=True, kw_only=True):
+    """One case; `inconclusive` when it came to no verdict. Without a history it was not played."""
+
+    case: str
+    scenario: str
+    title: str
+    state: State
+    duration_s: float
+    faults: list[FaultRow]
+    verdicts: list[VerdictRow]
+
+
+class RunReport(Struct, frozen=True, kw_only=True):
+    """A whole run. `summary` counts requirements by state, states that do not occur left out."""
+
+    schema: Literal[1] = 1
+    kit: str
+    target: Target
+    seed: int
+    started: str
+    duration_s: float | None
+    exit_code: int | None
+    summary: dict[State, int]
+    requirements: list[RequirementRow]
+    cases: list[CaseRow]
+
+
+def build(
+    env: Environment,
+    verdicts: Iterable[Verdict],
+    histories: Iterable[tuple[str, History]],
+    catalogue: Mapping[str, Requirement],
+) -> RunReport:
+    """The report of a run. `histories` are pairs of case and history, looked at one by one; a case
+    that was not played has verdicts only. ValueError if the catalogue lacks a requirement."""
+    by_case: defaultdict[str, list[Verdict]] = defaultdict(list)
+    by_requirement: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_case[verdict.case].append(verdict)
+        by_requirement[verdict.requirement].append(verdict)
+    if unknown := sorted(by_requirement.keys() - catalogue.keys()):
+        raise ValueError(
+            f"the verdicts name `{unknown[0]}`, which the catalogue of this version does not hold"
+        )
+    cases = [_case(case, history, by_case.pop(case, [])) for case, history in histories]
+    cases += [_case(case, [], found) for case, found in by_case.items()]
+    rows = [
+        _requirement(row, by_requirement[row.id]) for row in catalogue.values() if row.id in by_requirement
+    ]
+    counts = Counter(row.state for row in rows)
+    report = RunReport(
+        kit=env.kit,
+        target=env.target,
+        seed=env.seed,
+        started=env.started,
+        duration_s=env.duration_s,
+        exit_code=env.exit_code,
+        summary={state: counts[state] for state in WORST_FIRST if state in counts},
+        requirements=rows,
+        cases=sorted(cases, key=lambda row: row.case),
+    )
+    return msgspec.convert(_plainly(msgspec.to_builtins(report)), RunReport)
+
+
+def _requirement(row: Requirement, verdicts: list[Verdict]) -> RequirementRow:
+    return RequirementRow(
+        id=row.id,
+        level=row.level,
+        profile=row.profile,
+        source=row.source,
+        sentence=row.sentence,
+        state=worst(v.state for v in verdicts),
+        cases=sorted({v.case for v in verdicts}),
+    )
+
+
+def _case(case: str, history: History, verdicts: list[Verdict]) -> CaseRow:
+    head = history[0].payload if history and history[0].kind == "case" else None
+    told: dict[str, Any] = head if isinstance(head, dict) else {}
+    return CaseRow(
+        case=case,
+        scenario=str(told.get("scenario") or case.partition("@")[0]),
+        title=str(told.get("title") or ""),
+        state=worst(v.state for v in verdicts),
+        duration_s=round(history[-1].at - history[0].at, 3) if history else 0.0,
+        faults=_faults(history),
+        verdicts=[_verdict(v, history) for v in verdicts],
+    )
+
+
+def _faults(history: History) -> list[FaultRow]:
+    fired: dict[str, int] = {}
+    for record in history:
+        fault = record.ids.get("fault")
+        if record.kind in ("fault-planned", "fault-fired") and isinstance(fault, str):
+            fired[fault] = fired.get(fault, 0) + (record.kind == "fault-fired")
+    return [FaultRow(id=fault, fired=times) for fault, times in fired.items()]
+
+
+def _verdict(verdict: Verdict, history: History) -> VerdictRow:
+    known = [i for i in verdict.evidence if 0 <= i < len(history)]
+    return VerdictRow(
+        requirement=verdict.requirement,
+        state=verdict.state,
+        reason=verdict.reason,
+        evidence=verdict.evidence,
+        frames=[line(history[i], history[0].at) for i in known[:FRAMES_SHOWN]],
+    )
+
+
+def _plainly(value: Any) -> Any:
+    """Every text in a report, wherever it came from."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, list):
+        return [_plainly(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plainly(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,26 @@
+"""The entry points of the group `think_conformance.reports`: a run directory in, a report out.
+
+Each raises ValueError, one line, when the directory cannot be read or written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from think_reports import json_out, junit, text
+from think_reports.shell import files
+
+
+def write_json(run_dir: Path) -> Path:
+    """Write `results.json`; its path."""
+    return files.write(run_dir, "results.json", json_out.render(files.report(run_dir)))
+
+
+def write_junit(run_dir: Path) -> Path:
+    """Write `junit.xml`; its path."""
+    return files.write(run_dir, "junit.xml", junit.render(files.report(run_dir)))
+
+
+def render_text(run_dir: Path) -> str:
+    """The summary for a terminal, as text."""
+    return text.render(files.report(run_dir))

@@ -1,0 +1,62 @@
+"""Reads run directories and writes reports into them.
+
+A run directory holds env.json, verdicts.json and cases/<case>/history.jsonl. Whatever of it is missing
+or broken is a ValueError of one line that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.base import Verdict
+from think_conformance.history.op import History
+from think_conformance.shell.recorder import read_history
+from think_reports.model import Environment, RunReport, build
+
+T = TypeVar("T")
+
+
+def report(run_dir: Path) -> RunReport:
+    """The report of a run directory, finished or not; no verdicts yet are none."""
+    verdicts = run_dir / "verdicts.json"
+    return build(
+        _read(run_dir / "env.json", Environment),
+        _read(verdicts, list[Verdict]) if verdicts.exists() else [],
+        _histories(run_dir),
+        requirements(),
+    )
+
+
+def write(run_dir: Path, name: str, text: str) -> Path:
+    """Write `run_dir/name` whole or not at all, readable by its owner only; its path."""
+    path = run_dir / name
+    aside = path.with_name(f".{name}.part")
+    try:
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        aside.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
+def _histories(run_dir: Path) -> Iterator[tuple[str, History]]:
+    """One at a time, so that only one is held in memory."""
+    for path in sorted(run_dir.glob("cases/*/history.jsonl")):
+        yield path.parent.name, read_history(path)
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not what a run writes: {error}") from None

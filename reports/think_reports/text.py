@@ -1,0 +1,116 @@
+"""The summary a person reads on a terminal: counts, what went wrong and by which frames, one last line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from textwrap import wrap
+
+from think_conformance.checkers.base import WORST_FIRST, State
+from think_reports.model import CaseRow, RequirementRow, RunReport, VerdictRow
+from think_reports.plain import plain
+
+WIDTH = 100
+CASES_SHOWN = 3
+"""Cases quoted for one requirement."""
+
+EXPLAINED: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass", "warned")
+"""States explained requirement by requirement, in this order."""
+
+GROUPED: tuple[State, ...] = ("inconclusive", "not-applicable")
+"""States where one cause decides many requirements; told cause by cause."""
+
+HEADLINES: tuple[State, ...] = (
+    *(s for s in WORST_FIRST if s not in ("passed", "warned", "expected-fail", "not-applicable")),
+    "passed",
+    "warned",
+    "expected-fail",
+)
+"""The word for a whole run is the first of these that occurs: what counts against it, else a pass."""
+
+
+def render(report: RunReport) -> str:
+    """The text of a report; its last line is the summary of everything."""
+    lines = [_heading(report), "", *_counts(report), ""]
+    for state in EXPLAINED:
+        for row in report.requirements:
+            if row.state == state:
+                lines += [*_explained(row, report.cases), ""]
+    for state in GROUPED:
+        lines += _grouped(state, report)
+    lines.append(summary(report))
+    return "".join(f"{plain(line)}\n" for line in lines)
+
+
+def summary(report: RunReport) -> str:
+    """`failed: 2 of 23 requirements, 3 cases, seed 7 -> exit 1`."""
+    state = headline(report)
+    counts = report.summary
+    parts = [f"{counts.get(state, 0)} of {_number(len(report.requirements), 'requirement')}"]
+    parts += [f"{counts[s]} {s}" for s in WORST_FIRST if s in counts and s not in (state, "passed")]
+    parts += [_number(len(report.cases), "case"), f"seed {report.seed}"]
+    code = "unfinished" if report.exit_code is None else f"exit {report.exit_code}"
+    return f"{state}: {', '.join(parts)} -> {code}"
+
+
+def headline(report: RunReport) -> State:
+    """The one word for a run; `inconclusive` when nothing was judged."""
+    return next((s for s in HEADLINES if s in report.summary), "inconclusive")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _heading(report: RunReport) -> str:
+    target = report.target
+    version = f" {target.version}" if target.version else ""
+    defect = f" with defect {target.defect}" if target.defect else ""
+    took = "" if report.duration_s is None else f", {report.duration_s:.1f} s"
+    return f"think-conformance {report.kit} on {target.name}{version}{defect}, seed {report.seed}{took}"
+
+
+def _counts(report: RunReport) -> Iterator[str]:
+    for state, count in report.summary.items():
+        yield f"{state:15} {count:4}"
+
+
+def _explained(row: RequirementRow, cases: list[CaseRow]) -> Iterator[str]:
+    """A requirement that did not simply pass: its sentence, and per case the reason and the frames."""
+    yield f"{row.state.upper()} {row.id} ({row.level}, {row.profile})"
+    yield from wrap(row.sentence, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    told = [
+        (case, verdict)
+        for case in cases
+        for verdict in case.verdicts
+        if verdict.requirement == row.id and verdict.state == row.state
+    ]
+    for case, verdict in told[:CASES_SHOWN]:
+        yield f"    {case.case}: {verdict.reason or verdict.state}"
+        yield from (f"      {frame}" for frame in verdict.frames)
+    if len(told) > CASES_SHOWN:
+        yield f"    and {len(told) - CASES_SHOWN} more cases"
+
+
+def _grouped(state: State, report: RunReport) -> Iterator[str]:
+    """Requirements in one of the grouped states, by case and reason; cases without a verdict too."""
+    rows = {row.id for row in report.requirements if row.state == state}
+    causes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for case, verdict in _verdicts(report):
+        if verdict.state == state and verdict.requirement in rows:
+            where = f" {case.case}" if state == "inconclusive" else ""
+            causes[where, verdict.reason].append(verdict.requirement)
+    for (where, reason), ids in causes.items():
+        yield f"{state.upper()}{where}: {reason}"
+        yield from wrap(" ".join(dict.fromkeys(ids)), WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield ""
+    if state == "inconclusive":
+        for case in report.cases:
+            if not case.verdicts:
+                yield from (f"{state.upper()} {case.case}: the case came to no verdict", "")
+
+
+def _verdicts(report: RunReport) -> Iterator[tuple[CaseRow, VerdictRow]]:
+    for case in report.cases:
+        for verdict in case.verdicts:
+            yield case, verdict

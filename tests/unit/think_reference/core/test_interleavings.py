@@ -1,0 +1,199 @@
+"""Any interleaving of clients, model and crashes keeps the promises of the protocol."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from reference_world import World, responses, user
+from think_conformance.wire.chunks import MessageBuilder
+from think_conformance.wire.codec import loads
+from think_conformance.wire.frames import ChatResponse, ServerFrame, StreamResuming
+from think_reference.agent import Think
+
+CONNS = st.sampled_from([1, 2, 3])
+TURNS = st.sampled_from(["r1", "r2", "r3"])
+
+
+class Prepared(Think):
+    """Holds each turn before its stream; gives up soon."""
+
+    prepare_delay_ms = 500
+    max_attempts = 2
+
+
+class Plain(Think):
+    """Gives up soon."""
+
+    max_attempts = 2
+
+
+class Interleavings(RuleBasedStateMachine):
+    """Each rule is one thing that can happen; the invariants hold after every one."""
+
+    @initialize(application=st.sampled_from([Plain, Prepared]))
+    def start(self, application: type[Think]) -> None:
+        self.world = World(application)
+        self.acks: dict[int, list[str]] = {}
+        self.conns = 0
+        self.names: dict[int, int] = {}
+
+    def conn(self, name: int) -> int | None:
+        return self.names.get(name)
+
+    @rule(name=CONNS)
+    def connect(self, name: int) -> None:
+        self.disconnect(name)
+        self.conns += 1
+        self.names[name] = self.conns
+        self.acks[self.conns] = []
+        self.world.connect(self.conns)
+
+    @rule(name=CONNS)
+    def disconnect(self, name: int) -> None:
+        conn = self.names.pop(name, None)
+        if conn is not None:
+            self.world.disconnect(conn)
+
+    @rule(name=CONNS, turn=TURNS)
+    def send(self, name: int, turn: str) -> None:
+        if (conn := self.conn(name)) is not None:
+            known = turn in {t.id for t in self.world.rows.turns}
+            if known:
+                self.acks[conn].append(turn)
+            self.world.send(conn, turn, user(f"u-{turn}"))
+
+    @rule(name=CONNS)
+    def probe(self, name: int) -> None:
+        if (conn := self.conn(name)) is not None:
+            self.world.probe(conn)
+
+    @rule(name=CONNS)
+    def ack_the_last_offer(self, name: int) -> None:
+        if (conn := self.conn(name)) is not None:
+            offers = [f.id for f in self.world.frames[conn] if isinstance(f, StreamResuming)]
+            if offers:
+                self.acks[conn].append(offers[-1])
+                self.world.ack(conn, offers[-1])
+
+    @rule(name=CONNS, turn=TURNS)
+    def ack_something(self, name: int, turn: str) -> None:
+        if (conn := self.conn(name)) is not None:
+            self.acks[conn].append(turn)
+            self.world.ack(conn, turn)
+
+    @rule(name=CONNS, turn=TURNS)
+    def cancel(self, name: int, turn: str) -> None:
+        if (conn := self.conn(name)) is not None:
+            self.world.cancel(conn, turn)
+
+    @precondition(lambda self: self.world.calls)
+    @rule(text=st.text("ab", min_size=1, max_size=3))
+    def say(self, text: str) -> None:
+        self.world.say(text)
+
+    @precondition(lambda self: self.world.calls)
+    @rule(how=st.sampled_from(["finish", "throw", "in-band"]))
+    def end(self, how: str) -> None:
+        if how == "finish":
+            self.world.finish()
+        else:
+            self.world.fail("broken", in_band=how == "in-band")
+
+    @precondition(lambda self: self.world.timers)
+    @rule()
+    def fire(self) -> None:
+        self.world.fire()
+
+    @rule(after_s=st.sampled_from([1.0, 40.0]))
+    def crash(self, after_s: float) -> None:
+        self.names = {}
+        self.world.crash(after_s=after_s)
+
+    @rule(data=st.data())
+    def any_prefix_of_the_journal_loads(self, data: st.DataObject) -> None:
+        """A crash at any transaction leaves rows from which every turn still ends."""
+        rows = data.draw(st.sampled_from(self.world.history))
+        world = World(Plain, rows=rows)
+        while world.calls:
+            world.say("z")
+            world.finish()
+        assert {t.state for t in world.rows.turns} <= {"ended"}
+        assert {t.id for t in rows.turns} <= {t.id for t in world.rows.turns}
+        assert [m for m in rows.messages if m["role"] == "user"] == [
+            m for m in world.agent.messages if m["role"] == "user"
+        ]
+
+    @invariant()
+    def the_agent_holds_what_the_journal_holds(self) -> None:
+        assert self.world.agent.messages == self.world.rows.messages
+        assert sum(t.state == "running" for t in self.world.rows.turns) <= 1
+
+    @invariant()
+    def at_most_one_terminal_per_request_besides_asked_for(self) -> None:
+        for conn, frames in (self.world.frames | self.world.gone).items():
+            ended = [f for f in responses(frames) if f.done]
+            for request_id in {f.id for f in ended}:
+                told = [f.outcome for f in ended if f.id == request_id]
+                assert len(told) <= 1 + self.acks[conn].count(request_id)
+                assert len({outcome for outcome in told if outcome not in (None, "recovering")}) <= 1
+
+    @invariant()
+    def seq_has_no_gap_on_any_connection(self) -> None:
+        for frames in (self.world.frames | self.world.gone).values():
+            expected: dict[str, int] = {}
+            for frame in responses(frames):
+                if frame.seq is None:
+                    continue
+                wanted = (0, expected.get(frame.id, 0)) if frame.replay else (expected.get(frame.id, 0),)
+                assert frame.seq in wanted
+                expected[frame.id] = frame.seq + 1
+
+    @invariant()
+    def replay_and_live_tail_together_are_the_log(self) -> None:
+        for frames in self.world.frames.values():
+            for request_id, log in self.world.rows.chunks.items():
+                shown = _latest_pass(frames, request_id)
+                if shown and not _is_withheld(frames, request_id):
+                    assert shown == log
+                else:
+                    assert shown == log[: len(shown)]
+
+    @invariant()
+    def no_text_is_lost(self) -> None:
+        stored = "".join(p["text"] for m in self.world.agent.messages for p in m["parts"] if "text" in p)
+        for log in self.world.rows.chunks.values():
+            builder = MessageBuilder("m")
+            for body in log:
+                builder.apply(loads(body))
+            stored += "".join(p.get("text", "") for p in builder.message["parts"])
+        for frames in (self.world.frames | self.world.gone).values():
+            for request_id in {f.id for f in responses(frames)}:
+                bodies = [loads(body) for body in _latest_pass(frames, request_id)]
+                assert "".join(c["delta"] for c in bodies if c["type"] == "text-delta") in stored
+
+
+def _latest_pass(frames: list[ServerFrame], request_id: str) -> list[str]:
+    """The chunks of one request as its client holds them: by `seq`, the first of each."""
+    held: dict[int, str] = {}
+    for frame in responses(frames):
+        if frame.id == request_id and frame.seq is not None:
+            held.setdefault(frame.seq, frame.body)
+    return [held[seq] for seq in sorted(held)]
+
+
+def _is_withheld(frames: list[ServerFrame], request_id: str) -> bool:
+    """Whether the last word on this stream is an offer that was not followed by a replay."""
+    words = [
+        isinstance(f, StreamResuming)
+        for f in frames
+        if getattr(f, "id", None) == request_id
+        and isinstance(f, StreamResuming | ChatResponse)
+        and (isinstance(f, StreamResuming) or f.replay_complete)
+    ]
+    return bool(words) and words[-1]
+
+
+TestInterleavings = Interleavings.TestCase
+TestInterleavings.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

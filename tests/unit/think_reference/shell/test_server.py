@@ -1,0 +1,194 @@
+"""The server as a real process over real sockets: few and coarse."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from reference_world import texts_of, user
+
+AGENT = "/agents/conformance-agent/x"
+U1 = user("u1", "hello")
+
+
+def is_terminal(frame: dict[str, Any]) -> bool:
+    return frame.get("done") is True and frame["type"] == "cf_agent_use_chat_response"
+
+
+def is_delta(frame: dict[str, Any]) -> bool:
+    return "text-delta" in frame.get("body", "")
+
+
+async def test_a_turn_reaches_everyone_and_is_kept(
+    server: Any, fake_model: Any, dial: Any, http: aiohttp.ClientSession
+) -> None:
+    fake_model.answers = [["one ", "two"]]
+    a, b = await dial(server.url), await dial(server.url)
+    await b.until(lambda f: f["type"] == "cf_agent_mcp_servers")
+    await a.ask("r1", U1)
+    for client in (a, b):
+        terminal = await client.until(is_terminal)
+        assert terminal == {
+            "type": "cf_agent_use_chat_response",
+            "id": "r1",
+            "body": "",
+            "done": True,
+            "messageIds": ["u1"],
+            "outcome": "completed",
+        }
+        assert client.text == "one two"
+        assert [f["seq"] for f in client.frames if "seq" in f] == list(range(8))
+    async with http.get(server.url + AGENT + "/get-messages") as answer:
+        assert answer.content_type == "application/json"
+        stored = await answer.json()
+    assert stored == a.frames[-2]["messages"]
+    assert texts_of(stored)[1].endswith(": one two")
+
+    await a.send("cf_agent_state", state={"n": 1})
+    assert (await b.until(lambda f: f["type"] == "cf_agent_state"))["state"] == {"n": 1}
+    await a.send("rpc", id="x", method="configure", args=[{"maxAttempts": 3}])
+    answered = await a.until(lambda f: f["type"] == "rpc")
+    assert answered == {"type": "rpc", "id": "x", "success": True, "done": True}
+    await a.socket.send_str("rubbish")
+    await a.socket.send_bytes(b"\0")
+    await a.send("cf_agent_stream_resume_request", probeId="p")
+    none = await a.until(lambda f: f["type"] != "cf_agent_state")
+    assert none == {"type": "cf_agent_stream_resume_none", "reason": "idle", "probeId": "p"}
+    assert await server.end(signal.SIGTERM) == 0
+
+
+async def _status(http: aiohttp.ClientSession, url: str) -> tuple[int, str]:
+    async with http.get(url) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_routes(server: Any, http: aiohttp.ClientSession) -> None:
+    expected = {
+        "/": (404, "Not found"),
+        "/agents/conformance-agent": (404, "Not found"),
+        "/agents/conformance-agent/": (404, "Not found"),
+        "/x/conformance-agent/y": (404, "Not found"),
+        "/agents/ConformanceAgent/y": (400, "Invalid request"),
+        "/agents/other/y/get-messages": (400, "Invalid request"),
+        AGENT: (404, "Not implemented"),
+        AGENT + "/get-messages/": (404, "Not implemented"),
+        AGENT + "/get-messages?x=1": (200, "[]"),
+        "/agents/conformance-agent/a%2Fb/deep/get-messages": (200, "[]"),
+    }
+    for path, answer in expected.items():
+        assert await _status(http, server.url + path) == answer, path
+    async with http.post(server.url + AGENT + "/get-messages") as posted:
+        assert posted.status == 200
+    url = URL(server.url + "/agents/conformance-agent/a%2Fb", encoded=True)
+    async with http.ws_connect(url) as chat:
+        frames = [await chat.receive_json() for _ in range(3)]
+    assert frames[1] == {"type": "cf_agent_identity", "name": "a%2Fb", "agent": "conformance-agent"}
+
+
+async def test_a_lost_socket_resumes_and_a_stop_hangs_up(server: Any, fake_model: Any, dial: Any) -> None:
+    fake_model.answers = [["one ", "two", ...]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await a.until(is_delta)
+    await a.socket.close()
+
+    b = await dial(server.url)
+    assert (await b.until(lambda f: True)) == {"type": "cf_agent_stream_resuming", "id": "r1"}
+    await b.send("cf_agent_stream_resume_ack", id="r1")
+    await b.until(lambda f: "two" in f.get("body", ""))
+    assert b.text == "one two"
+    assert not fake_model.hung_up.is_set()
+
+    await b.send("cf_agent_chat_request_cancel", id="r1")
+    assert (await b.until(is_terminal))["outcome"] == "aborted"
+    await fake_model.hung_up.wait()
+    assert len(fake_model.prompts) == 1
+
+
+async def test_a_killed_server_goes_on_by_itself(
+    server: Any, fake_model: Any, dial: Any, http: aiohttp.ClientSession
+) -> None:
+    fake_model.answers = [["one ", ...], ["two"], ["three"]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await a.until(is_delta)
+    await a.ask("r2", user("u2"))
+    await a.send("cf_agent_stream_resume_request", probeId="p")
+    await a.until(lambda f: f["type"] == "cf_agent_stream_resuming")
+    await server.end(signal.SIGKILL)
+    await server.start()
+
+    await fake_model.calls(3)  # nobody is connected
+    b = await dial(server.url)
+    for request_id in ("r2", "r1"):
+        await b.send("cf_agent_use_chat_request", id=request_id, init={"method": "POST", "body": "{}"})
+        told = await b.until(
+            lambda f, r=request_id: is_terminal(f) and f["id"] == r and f["outcome"] != "recovering"
+        )
+        assert told["outcome"] == "completed"
+    async with http.get(server.url + AGENT + "/get-messages") as answer:
+        texts = [text.partition(": ")[2] for text in texts_of(await answer.json())]
+    assert texts == ["hello", "one two", "u2", "three"]
+    assert len(fake_model.prompts) == 3
+    assert [m["content"] for m in fake_model.prompts[1]][:2] == ["hello", "one "]
+
+
+async def test_a_reader_that_stopped_is_cut_off_and_delays_nobody(
+    server: Any, fake_model: Any, dial: Any
+) -> None:
+    fake_model.answers = [["x" * 500_000] * 60]
+    fake_model.pace = asyncio.Semaphore(0)
+    a, slow = await dial(server.url), await _deaf(server.url)
+    await a.ask("r1", U1)
+    for _ in range(60):
+        fake_model.pace.release()
+        await a.until(is_delta)
+    assert (await a.until(is_terminal))["outcome"] == "completed"
+    assert _end_of(slow) in (b"\x88\x0a\x03\xf5too slow", b"reset")
+
+
+def _end_of(slow: socket.socket) -> bytes:
+    """The last bytes a late reader gets: the close frame, unless it came too late even for that."""
+    received = b""
+    with slow:
+        try:
+            while piece := slow.recv(1 << 20):
+                received = (received + piece)[-12:]
+        except ConnectionResetError:
+            return b"reset"
+    return received
+
+
+async def _deaf(url: str) -> socket.socket:
+    """A chat socket that sends its handshake and then does not read."""
+    host, port = url.removeprefix("http://").split(":")
+    deaf = socket.create_connection((host, int(port)), timeout=10)
+    deaf.sendall(
+        f"GET {AGENT} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    assert deaf.recv(12) == b"HTTP/1.1 101"
+    return deaf
+
+
+async def test_a_folder_serves_one_process(server: Any, fake_model: Any, dial: Any, tmp_path: Path) -> None:
+    fake_model.answers = [[...]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await fake_model.calls(1)
+    command = [sys.executable, "-m", "think_reference", "serve", "--port", "0", "--model-url", fake_model.url]
+    second = await asyncio.create_subprocess_exec(
+        *command, "--data-dir", str(tmp_path / "data"), stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(15):
+        _, said = await second.communicate()
+    assert second.returncode == 4
+    assert said.decode().endswith(".sqlite3: database is locked\n")
+    assert said.count(b"\n") == 1

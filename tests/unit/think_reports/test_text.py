@@ -1,0 +1,110 @@
+"""The summary on a terminal."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, sample
+from think_conformance.checkers.base import State, Verdict
+from think_reports.model import build
+from think_reports.text import CASES_SHOWN, WIDTH, render
+
+
+def last_line(*states: State, exit_code: int | None = 0) -> str:
+    env = msgspec.structs.replace(ENVIRONMENT, exit_code=exit_code)
+    ids = list(CATALOGUE)
+    verdicts = [Verdict(ids[n], f"case{n}", state) for n, state in enumerate(states)]
+    return render(build(env, verdicts, [], CATALOGUE)).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("states", "line"),
+    [
+        (("passed",), "passed: 1 of 1 requirement, 1 case, seed 7 -> exit 0"),
+        (
+            ("passed", "warned", "not-applicable"),
+            "passed: 1 of 3 requirements, 1 warned, 1 not-applicable, 3 cases, seed 7 -> exit 0",
+        ),
+        (("warned",), "warned: 1 of 1 requirement, 1 case, seed 7 -> exit 0"),
+        (("failed", "flaky", "passed"), "failed: 1 of 3 requirements, 1 flaky, 3 cases, seed 7 -> exit 0"),
+        (("inconclusive", "passed"), "inconclusive: 1 of 2 requirements, 2 cases, seed 7 -> exit 0"),
+        (
+            ("not-applicable",),
+            "inconclusive: 0 of 1 requirement, 1 not-applicable, 1 case, seed 7 -> exit 0",
+        ),
+        ((), "inconclusive: 0 of 0 requirements, 0 cases, seed 7 -> exit 0"),
+    ],
+)
+def test_the_last_line_says_it_all(states: tuple[State, ...], line: str) -> None:
+    assert last_line(*states) == line
+
+
+def test_a_run_that_did_not_end_says_so() -> None:
+    assert last_line("passed", exit_code=None).endswith("-> unfinished")
+
+
+def test_a_failure_is_explained_by_sentence_reason_and_frames() -> None:
+    lines = render(sample()).splitlines()
+    start = lines.index("FAILED A-1 (MUST, core)")
+    assert lines[start + 1 : start + 3] == [
+        "  What A-1 says holds.",
+        "    stop: told completed, then aborted",
+    ]
+    assert lines[start + 3].startswith("      #2 +0.200 s  client a.1 frame-in {")
+    assert '"outcome":"aborted"' in lines[start + 4]
+    assert lines[start + 5] == ""
+
+
+def test_states_are_counted_and_causes_are_told_once() -> None:
+    text = render(sample())
+    assert "failed             1\ninconclusive       1\npassed             1\nnot-applicable     1\n" in text
+    assert "INCONCLUSIVE kill: the fault cut never fired\n  B-1\n" in text
+    assert "NOT-APPLICABLE: needs: leg routing\n  C-1\n" in text
+
+
+def test_what_passed_is_not_explained() -> None:
+    assert "A-2" not in render(sample())
+
+
+def test_a_long_sentence_is_wrapped_and_whole() -> None:
+    sentence = " ".join(["re-run"] * 60)
+    catalogue = {"A-1": msgspec.structs.replace(CATALOGUE["A-1"], sentence=sentence)}
+    text = render(build(ENVIRONMENT, [Verdict("A-1", "stop", "failed", "x")], [], catalogue))
+    assert sentence in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_the_heading_names_target_and_defect() -> None:
+    assert render(sample()).startswith("think-conformance 0.1.0 on mine, seed 7, 2.5 s\n")
+    target = msgspec.structs.replace(ENVIRONMENT.target, version="2", defect="two-terminals")
+    env = msgspec.structs.replace(ENVIRONMENT, target=target, duration_s=None)
+    assert render(build(env, [], [], CATALOGUE)).startswith(
+        "think-conformance 0.1.0 on mine 2 with defect two-terminals, seed 7\n"
+    )
+
+
+def test_many_cases_are_cut_and_counted() -> None:
+    verdicts = [Verdict("A-1", f"case{n}", "failed", "no") for n in range(CASES_SHOWN + 4)]
+    text = render(build(ENVIRONMENT, verdicts, [], CATALOGUE))
+    assert text.count(": no\n") == CASES_SHOWN
+    assert "    and 4 more cases\n" in text
+
+
+def test_a_case_without_a_verdict_is_named() -> None:
+    text = render(build(ENVIRONMENT, [], [("stop", history("stop"))], CATALOGUE))
+    assert "INCONCLUSIVE stop: the case came to no verdict\n" in text
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_content_does_nothing_to_a_terminal(kind: str) -> None:
+    text = render(infested(HOSTILE[kind]))
+    assert text.replace("\n", "").isprintable()
+    assert len(text) < 50_000
+    assert len(text.splitlines()) < 60
+    assert text.splitlines()[-1].startswith("failed: 1 of 4 requirements")
+
+
+def test_a_report_from_elsewhere_is_made_plain_too() -> None:
+    report = msgspec.structs.replace(sample(), kit="\x1b[2J", started="\n")
+    assert "\x1b" not in render(report)
