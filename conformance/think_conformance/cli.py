@@ -82,10 +82,18 @@ def main() -> None:
 @click.option("--defect", help="switch a deliberate defect of the target on")
 @click.option("--seed", type=int, help="what chance is drawn from [default: random, printed]")
 @click.option("--jobs", type=click.IntRange(1), help="cases at a time [default: number of processors]")
-@click.option("--repeat", type=click.IntRange(1), default=1, help="play each scenario that often", show_default=True)
-@click.option("--timeout", "timeout_s", type=float, default=60.0, help="seconds for one case", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="folder of this run [default: think-runs/<time>]")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="what stdout holds")
+@click.option(
+    "--repeat", type=click.IntRange(1), default=1, help="play each scenario that often", show_default=True
+)
+@click.option(
+    "--timeout", "timeout_s", type=float, default=60.0, help="seconds for one case", show_default=True
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="folder of this run [default: think-runs/<time>]"
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="what stdout holds"
+)
 def run(
     target: str,
     profiles: tuple[str, ...],
@@ -122,7 +130,7 @@ def run(
         jobs=jobs or _processors(),
         repeat=repeat,
         timeout_s=timeout_s,
-        target_args=(*described.defect_args, defect) if defect else (),
+        defect=defect,
     )
     raise SystemExit(_play(options, store, defect, form))
 
@@ -207,7 +215,9 @@ def check(run_dir: Path) -> None:
         reason = f": {verdict.reason}" if verdict.reason else ""
         click.echo(f"{verdict.state:14} {verdict.requirement:10} {verdict.case}{_plain(reason)}")
     code = exit_code(verdicts)
-    click.echo(f"{worst(v.state for v in verdicts)}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
+    click.echo(
+        f"{worst(v.state for v in verdicts)}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}"
+    )
     raise SystemExit(code)
 
 
@@ -217,7 +227,9 @@ def check(run_dir: Path) -> None:
 def list_(what: str, target: str) -> None:
     """List what the kit knows."""
     listings: dict[str, Callable[[], list[str]]] = {
-        "requirements": lambda: [f"{r.id:10} {r.level:6} {r.profile:10} {r.sentence}" for r in requirements().values()],
+        "requirements": lambda: [
+            f"{r.id:10} {r.level:6} {r.profile:10} {r.sentence}" for r in requirements().values()
+        ],
         "scenarios": lambda: [f"{s.id:40} {s.title}" for s in load().values()],
         "targets": packaged_targets,
         "defects": lambda: [f"{d.name:28} {d.summary}" for d in defects_of(load_target(target))],

@@ -37,7 +37,9 @@ class After(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One step. Steps start in list order, each when its `after` holds."""
+    """One step. Steps start in list order, each when its `after` holds. A `send` of a turn that was
+    sent before is a resend. `echo`: its list also repeats the conversation as the client has seen it,
+    answers under the server's ids or under ids the client made up."""
 
     do: Do
     client: str | None = None
@@ -49,8 +51,17 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     args: list[Any] | None = None
     code: int | None = None
     quiet: bool = False
+    echo: Literal["server-ids", "own-ids"] | None = None
     after: After | None = None
     within_s: float = 10.0
+
+
+class About(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """Where a saved plan comes from, so that its replay is judged as the case was."""
+
+    scenario: str = "plan"
+    title: str = ""
+    exercises: tuple[str, ...] = ()
 
 
 class TargetPart(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -67,6 +78,7 @@ Step = dict[str, Any] | str
 class Plan(FaultPlan, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """A plan file, as the kit reads it."""
 
+    about: About = About()
     target: TargetPart = TargetPart()
     configure: dict[str, Any] = {}
     model: dict[str, list[list[Step]]] = {}

@@ -145,8 +145,6 @@ class Watch:
             "up": [one for one in mine if one.fault.when.direction in (None, "up")],
             "down": [one for one in mine if one.fault.when.direction in (None, "down")],
         }
-        # A disarmed fault's count must not outlive it, or a long connection gathers them.
-        self._matches = {one: count for one, count in self._matches.items() if one in mine}
 
     def _concerns(self, one: Armed) -> bool:
         return within(self.path, one.scope) and one.fault.when.client in (None, self.client)

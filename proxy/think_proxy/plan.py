@@ -1,8 +1,8 @@
 """The fault half of a plan, as data: which moment, on which leg, and what then happens.
 
 Owns the names of the plan format, `version: 1`. All of them are reserved here; a carrier declares
-which it does exactly, and a plan that needs more is refused when it is loaded (`unsupported`).
-The other half of a plan file (target, configure, model, operations) belongs to the kit; the
+which it does exactly, and a plan that needs more is refused when it is armed.
+The other half of a plan file (about, target, configure, model, operations) belongs to the kit; the
 stand-alone proxy accepts and ignores it.
 """
 
@@ -40,6 +40,7 @@ class Seen(_Part):
     source: str | None = None
     kind: str | None = None
     client: str | None = None
+    gate: str | None = None
     json: dict[str, Any] | None = None
     nested: Nested | None = None
     nth: int = 1
@@ -159,6 +160,7 @@ class FaultPlan(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     version: Literal[1]
     seed: int = 0
     faults: list[Fault] = []
+    about: Any = None
     target: Any = None
     configure: Any = None
     model: Any = None

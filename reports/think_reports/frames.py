@@ -12,7 +12,7 @@ from think_reports.plain import plain
 LINE = 400
 """Characters of one line."""
 
-_TEXT, _ITEMS, _DEPTH = 60, 6, 4
+_TEXT, _ITEMS, _DEPTH = 60, 6, 6
 _NAMES = ("connection", "operation", "marker", "call", "gate", "fault")
 
 

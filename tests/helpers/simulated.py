@@ -92,9 +92,7 @@ class World:
 
     def __init__(self, dialect: Dialect, turns: int = 6) -> None:
         self.dialect = dialect
-        self.story = Story(
-            plan=plan_of(turns), facts=not dialect.lossy and dialect == Dialect(shape=dialect.shape)
-        )
+        self.story = Story(plan=plan_of(turns), facts=dialect == Dialect(shape=dialect.shape))
         self.most = turns
         self.turns: list[Turn] = []
         self.queue: list[Turn] = []
@@ -102,6 +100,7 @@ class World:
         self.failed: Turn | None = None
         self.stored: list[Message] = []
         self.links: list[Link] = []
+        self.seen: set[str] = set()  # ids that some client was told of
 
     # ---- what clients do ------------------------------------------------------------------------
 
@@ -166,13 +165,13 @@ class World:
         """Also of ended ids, of others than the offered one, and again."""
         link, turn = self._link(n), self._turn(n // 2)
         if link and turn:
-            self._ack(link, turn.ids[n % len(turn.ids)])
+            self._ack(link, self._known_id(turn, n))
 
     def cancel(self, n: int) -> None:
         link, turn = self._link(n), self._turn(n // 3)
         if not link or not turn:
             return
-        self.story.cancel(link.name, turn.ids[n % len(turn.ids)])
+        self.story.cancel(link.name, self._known_id(turn, n))
         if turn is self.active:
             self.story.call_ends(turn.number, "aborted")
             self._ends(turn, "aborted")
@@ -243,7 +242,7 @@ class World:
         self.story.restart()
 
     def _put_back(self, turn: Turn) -> None:
-        turn.kept = turn.text()
+        turn.kept, turn.log = turn.text(), []
         if turn.kept:
             self._store(turn)
         turn.ids.append(f"s{turn.number}.{turn.calls}")
@@ -319,7 +318,7 @@ class World:
             link.outbox.append(
                 ChatResponse(id=request, body="it broke", done=True, error=True, message_ids=ids)
             )
-        elif self.dialect.remembers and self.dialect.outcome:
+        elif turn.outcome == "error" or (self.dialect.remembers and self.dialect.outcome):
             link.outbox.append(self._terminal(turn, request, turn.outcome or "", replay=True))
         else:
             link.outbox.append(ChatResponse(id=request, body="", done=True, replay=True))
@@ -337,14 +336,16 @@ class World:
         )
 
     def _terminal(self, turn: Turn, request: str, outcome: str, *, replay: bool = False) -> ChatResponse:
-        silent = not self.dialect.outcome
+        tells = self.dialect.outcome or outcome == "aborted"
+        in_one_frame = not tells if replay else self.dialect.shape == "B"
+        error = outcome == "error" and in_one_frame
         return ChatResponse(
             id=request,
-            body="it broke" if outcome == "error" and self.dialect.shape == "B" and not replay else "",
+            body="it broke" if error else "",
             done=True,
-            error=outcome == "error" and self.dialect.shape == "B" and not replay,
+            error=error,
             replay=replay,
-            outcome=None if silent and outcome != "aborted" else outcome,  # type: ignore[arg-type]
+            outcome=outcome if tells else None,  # type: ignore[arg-type]
             message_ids=[f"u{turn.number}"] if self.dialect.message_ids else None,
         )
 
@@ -362,6 +363,7 @@ class World:
     def _deliver(self, link: Link, count: int, *, reacts: bool = True) -> None:
         for frame in link.outbox[:count]:
             self.story.get(link.name, frame)
+            self.seen.add(getattr(frame, "id", None) or "")
         arrived, link.outbox = link.outbox[:count], link.outbox[count:]
         for frame in arrived if reacts and link.follows else []:
             if isinstance(frame, StreamResuming) and frame.id not in link.acked:
@@ -397,6 +399,10 @@ class World:
 
     def _link(self, n: int) -> Link | None:
         return self.links[n % len(self.links)] if self.links else None
+
+    def _known_id(self, turn: Turn, n: int) -> str:
+        known = [turn.ids[0], *(i for i in turn.ids if i in self.seen)]
+        return known[n % len(known)]
 
     def _turn(self, n: int) -> Turn | None:
         known = [t for t in self.turns if t.outcome != "vanished"]

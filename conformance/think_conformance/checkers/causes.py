@@ -44,7 +44,7 @@ def _unexplained_of(view: View, own: list[Chain], calls: list[Call]) -> Iterator
 
 def _unexplained(view: View, own: list[Chain], before: Call, call: Call) -> str:
     """What is wrong with `call`, empty when it is explained by what happened since `before`."""
-    if own and all(chain.ended is not None and chain.ended < call.index for chain in own):
+    if own and all(chain.ended and chain.ended < call.index and not chain.ambiguous for chain in own):
         # a stop may overtake a call that is just being made
         if call.how == "aborted" and all("aborted" in chain.finals for chain in own):
             return ""

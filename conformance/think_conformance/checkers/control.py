@@ -134,11 +134,12 @@ def _aborted_by_loss(view: View) -> Iterator[Breach]:
 
 
 def _hung_up(view: View) -> Iterator[Breach]:
-    """A model call that the target hung up on after the loss, with nothing else to explain it."""
+    """A model call that the target hung up on after the loss, with nothing else to explain it: no
+    fault, no option of the case, and not made again (as a stalled call would be)."""
     if any(fault.leg == "model" and fault.fired for fault in view.faults) or view.case.plan.get("configure"):
         return
     for chain, lost in _lost(view):
-        for call in view.calls_for(chain):
+        for call in view.calls_for(chain)[-1:]:
             aborted = call.how == "aborted" and call.end is not None and lost < call.end
             silent = any(isinstance(step, dict) and "silence" in step for step in script_of(view, call))
             if aborted and call.open_at(lost) and not silent and (call.end or 0) < (view.end or 0):

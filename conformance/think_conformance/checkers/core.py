@@ -129,6 +129,7 @@ def _never_ended(view: View, exchange: Exchange) -> bool:
 @check("WIRE-93")
 def transcript_before_terminal(view: View) -> Finding:
     """Between the last live chunk and a live `completed` stands the stored answer."""
+    completed = {t.index for c in view.chains for t in c.terminals if t.kind == "completed" and not t.replay}
     ends = 0
     found: list[Breach] = []
     for connection in view.connections.values():
@@ -138,11 +139,11 @@ def transcript_before_terminal(view: View) -> Finding:
             frame = passed.frame
             if isinstance(frame, ChatMessages) and not passed.sent:
                 transcript = passed.index
-            if not isinstance(frame, ChatResponse) or frame.replay or frame.error:
+            if not isinstance(frame, ChatResponse):
                 continue
-            if is_chunk(frame):
+            if is_chunk(frame) and not frame.replay:
                 last_chunk[frame.id] = passed.index
-            elif frame.done and frame.outcome in (None, "completed") and frame.id in last_chunk:
+            elif passed.index in completed and frame.id in last_chunk:
                 ends += 1
                 if transcript < last_chunk[frame.id]:
                     why = f"{connection.name} was told the end of {frame.id} before it got the stored answer"

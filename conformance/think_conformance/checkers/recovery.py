@@ -233,15 +233,15 @@ def text_is_not_doubled(view: View) -> Finding:
 
 
 def _streamed_again(view: View, chain: Chain, death: int, text: str, most: int) -> Iterator[Breach]:
-    """A continuation adds to what is shown: it must not begin with the same text."""
-    for request in chain.ids:
-        for name in view.connections:
-            chunks = view.streams.get((name, request), [])
-            if not chunks or chunks[0].index < death or not view.exchanges[name, request].continuation:
-                continue
-            if any((text + more).count(text) > most for more in shown(chunks)):
-                why = f"{name} was shown {text[:80]!r} again by the continuation {request}"
-                yield Breach(why, (death, chunks[0].index))
+    """A continuation that began after the crash adds to what was shown: it must not say it again."""
+    old = {c.name for c in view.connections.values() if c.opened < death}
+    begun = {request for name, request in view.streams if name in old}
+    for (name, request), chunks in view.streams.items():
+        if request in begun or request not in chain.ids or not view.exchanges[name, request].continuation:
+            continue
+        if any((text + more).count(text) > most for more in shown(chunks)):
+            why = f"{name} was shown {text[:80]!r} again by the continuation {request}"
+            yield Breach(why, (death, chunks[0].index))
 
 
 def _scripted(view: View, chain: Chain) -> Iterator[str]:

@@ -108,15 +108,12 @@ def no_chunks_before_the_ack(view: View) -> Finding:
             elif isinstance(frame, (ResumeAck, ChatRequest)):
                 if offered is not None:
                     break
-            elif offered is not None and isinstance(frame, ChatResponse) and _is_live(frame):
-                why = f"{exchange.connection.name} got a live chunk of {exchange.request} before its ack"
-                found.append(Breach(why, (offered, passed.index)))
+            elif offered is not None and isinstance(frame, ChatResponse) and is_chunk(frame):
+                if not frame.replay:  # a replay answers an ack that crossed the offer
+                    why = f"{exchange.connection.name} got a live chunk of {exchange.request} before its ack"
+                    found.append(Breach(why, (offered, passed.index)))
                 break
     return finding(found, seen=offers > 0, nothing="no stream was offered")
-
-
-def _is_live(frame: ChatResponse) -> bool:
-    return is_chunk(frame) and not frame.replay
 
 
 # ---- order of chunks --------------------------------------------------------------------------
@@ -154,14 +151,15 @@ def replay_joins_live(view: View) -> Finding:
 def _cut_short(view: View, walk: Walk) -> Iterator[Breach]:
     """It was owed the live stream and got the end of the request, but not the last chunks that
     another connection got."""
-    if view.deaths or walk.next is None or walk.end is None or walk.exchange.connection.disturbed is not None:
+    end, due = walk.end or (0, None)
+    if view.deaths or due is None or walk.exchange.connection.disturbed is not None:
         return
     request = walk.exchange.request
     others = [chunks for (_, ident), chunks in view.streams.items() if ident == request]
     last, at = max((c.seq, c.index) for chunks in others for c in chunks if c.seq is not None)
-    if last >= walk.next:
-        why = f"{walk.exchange.connection.name}, {request}: the end came where seq {walk.next} is due"
-        yield Breach(why, (at, walk.end))
+    if last >= due:
+        why = f"{walk.exchange.connection.name}, {request}: the end came where seq {due} is due"
+        yield Breach(why, (at, end))
 
 
 def _reads_otherwise(view: View, walk: Walk) -> Iterator[Breach]:

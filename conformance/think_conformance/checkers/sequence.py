@@ -17,8 +17,8 @@ from think_conformance.wire.frames import ChatRequest, ChatResponse, ResumeAck, 
 class Walk:
     """What one exchange showed. `live`: flaws from live chunk to live chunk. `resumed`: flaws of a
     replay, of its seam, and of all that follows an ack. `next`: the seq that must come (None: any).
-    `end`: the live terminal, if the connection was owed all that came before it: no offer stood
-    unanswered by a replay. `asked` counts acks and resends, `replays` the passes over the stored stream."""
+    `end`: the live terminal and the seq then due, if the connection was owed all that came before: no
+    offer stood unanswered by a replay. `asked` counts acks and resends, `replays` the passes over the stored stream."""
 
     exchange: Exchange
     live: list[Breach] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Walk:
     live_chunks: int = 0
     replays: int = 0
     next: int | None = None
-    end: int | None = None
+    end: tuple[int, int | None] | None = None
     asked: int = 0
     _attached: bool = True
     _in_replay: bool = False
@@ -50,7 +50,7 @@ class Walk:
         if frame.replay and not frame.done:
             self._attached = True  # only now it is certain that the ack came before the end
         if frame.done and not frame.replay and self._attached and self.end is None:
-            self.end = index
+            self.end = index, self.next
         if frame.replay_complete:
             self._in_replay, self._at_seam = False, True
         if not is_chunk(frame) or frame.seq is None:

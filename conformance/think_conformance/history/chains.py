@@ -118,9 +118,11 @@ def chains_of(connections: Iterable[Connection], deaths: list[int]) -> list[Chai
     chains: list[Chain] = []
     of: dict[str, Chain] = {}
     for ident, first in sorted(firsts.items(), key=lambda item: item[1])[:MAX_IDS]:
-        chain = None if ident in requests else _continued(chains, named, ident, first, deaths)
+        chain, ambiguous = None, False
+        if ident not in requests:
+            chain, ambiguous = _continued(chains, named, ident, first, deaths)
         if chain is None:
-            chain = Chain(ident, first, requests.get(ident))
+            chain = Chain(ident, first, requests.get(ident), ambiguous=ambiguous)
             if chain.request and chain.request.messages:
                 chain.message_ids.append(chain.request.message_ids)
             chains.append(chain)
@@ -136,26 +138,31 @@ def chains_of(connections: Iterable[Connection], deaths: list[int]) -> list[Chai
     return chains
 
 
-def _continued(chains: list[Chain], named: _Named, ident: str, first: int, deaths: list[int]) -> Chain | None:
-    """The chain that an id nobody sent belongs to; None when it starts one of its own."""
+def _continued(
+    chains: list[Chain], named: _Named, ident: str, first: int, deaths: list[int]
+) -> tuple[Chain | None, bool]:
+    """The chain that an id nobody sent belongs to, None when it starts one of its own; and whether
+    that is uncertain, for it and for every chain it may belong to."""
     unfinished = [c for c in chains if c.open_at(first)]
     told = named.message_ids.get(ident)
     if told:
         same = [c for c in chains if told in c.message_ids]
-        candidates = [c for c in unfinished if told in c.message_ids]
-        fallback = same[-1] if same else None
+        candidates = fitting = [c for c in same if c in unfinished] or same[-1:]
+        certain = len(candidates) < 2
+    elif named.message_ids and any(t.kind for t in named.terminals.get(ident, [])):
+        return None, False  # where turns name their messages, the target's own have none (WIRE-88)
     else:
-        candidates = [c for c in unfinished if _interrupted(c, first, deaths)]
-        fallback = None
-    if len(candidates) > 1:
-        for chain in candidates:
-            chain.ambiguous = True
-    return candidates[-1] if candidates else fallback
+        candidates = unfinished
+        fitting = [c for c in candidates if _interrupted(c, first, deaths)]
+        certain = len(candidates) == len(fitting) == 1
+    for chain in candidates:
+        chain.ambiguous |= not certain
+    return (fitting[-1] if fitting else None), not certain
 
 
 def _interrupted(chain: Chain, index: int, deaths: list[int]) -> bool:
     return any(chain.first < death < index for death in deaths) or any(
-        t.kind == "recovering" and t.index < index for t in chain.terminals
+        t.kind == "recovering" for t in chain.terminals
     )
 
 

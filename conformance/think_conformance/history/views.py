@@ -202,12 +202,13 @@ class View:
 
     def _answered(self, chain: Chain, transcript: Transcript) -> bool:
         """Whether an assistant's message is stored for it: the one its stream named, or one behind
-        its user message that no other turn's stream named."""
+        its user message that no other request's stream named."""
         named = self._answer_ids(chain)
         stored = [str(m.get("id")) for m in transcript.messages if m.get("role") == "assistant"]
         if named.intersection(stored):
             return True
-        others = {i for c in self.chains if c is not chain for i in self._answer_ids(c)}
+        rivals = [c for c in self.chains if c is not chain and c.request is not None]
+        others = {i for c in rivals for i in self._answer_ids(c)}
         ids = [str(m.get("id")) for m in transcript.messages]
         asked = [ids.index(i) for i in (chain.request.message_ids if chain.request else []) if i in ids]
         return bool(asked) and any(ids.index(i) > max(asked) for i in stored if i not in others)

@@ -83,6 +83,11 @@ DELTA = {
 """Matches one text delta, live or replayed, in `when` and in `seen`."""
 
 
+def chunk(kind: str) -> dict[str, Any]:
+    """Matches a stream chunk of this type, live or replayed."""
+    return {"json": {"type": RESPONSE}, "nested": {"field": "body", "json": {"type": kind}}}
+
+
 def saw_delta(client: str, nth: int) -> dict[str, Any]:
     """`seen`: this client received its nth text delta."""
     return {"source": "client", "kind": "frame-in", "client": client, "nth": nth, **DELTA}

@@ -6,37 +6,120 @@ from typing import Any
 
 from think_conformance.scenarios.base import RESPONSE, saw_delta, saw_frame, scenario, words
 
-INVARIANT = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-06 KIT-07 KIT-08 WIRE-119"
+INVARIANT = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
+TEXT = "KIT-06 KIT-07 KIT-08 TURN-43"
+
+CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
+SEND = {"client": "a", "do": "send", "turn": "t1", "text": "Count to four."}
+BACK = {"client": "a", "do": "connect", "after": {"fault": "crash"}}
+NEVER = {"gate": "never"}
+
+ACCEPTED = saw_frame("b", nth=2, type="cf_agent_chat_messages")
+"""The second tab has the user message: the turn is accepted."""
 
 
-def crash_when(seen: dict[str, Any]) -> dict[str, Any]:
-    """The process is killed at that moment and started again on the same data."""
+def crash_when(seen: dict[str, Any], *do: str, ident: str = "crash") -> dict[str, Any]:
+    """The process is killed at that moment and started again on the same data (or `do` is done)."""
+    actions = [{"process": action} for action in do or ("kill", "restart")]
+    return {"id": ident, "leg": "target", "when": {"seen": seen}, "do": actions}
+
+
+def at_gate(gate: str = "never") -> dict[str, Any]:
+    """The model holds at a gate."""
+    return {"source": "model", "kind": "model-gate", "gate": gate}
+
+
+def asked_again(nth: int = 2) -> dict[str, Any]:
+    """The model is called for the nth time."""
+    return {"source": "model", "kind": "model-call", "nth": nth}
+
+
+def when_somebody_comes_back(model: dict[str, Any], moment: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """One turn, one crash at that moment, and the client connects again at once."""
     return {
-        "id": "crash",
-        "leg": "target",
-        "when": {"seen": seen},
-        "do": [{"process": "kill"}, {"process": "restart"}],
+        "model": model,
+        "operations": [*CONNECT_TWO, SEND, BACK],
+        "faults": [crash_when(moment)],
+        **more,
     }
+
+
+def when_nobody_comes_back(model: dict[str, Any], moment: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The same, and nobody connects until the recovered turn has asked the model."""
+    return {
+        "model": model,
+        "operations": [
+            *CONNECT_TWO,
+            SEND,
+            {"do": "wait", "after": {"fault": "crash"}},
+            {"do": "wait", "after": {"seen": asked_again(more.pop("calls", 2))}},
+        ],
+        "faults": [crash_when(moment)],
+        **more,
+    }
+
+
+ANSWERED = [*words(3, 4), "done"]
+BEFORE_FIRST_TOKEN = {"t1": [[NEVER, "done"], ANSWERED]}
+DURING_OUTPUT = {"t1": [[*words(1, 2), NEVER, "done"], ANSWERED]}
+BEFORE_MODEL = {"t1": [ANSWERED]}
+PREPARES = {"prepareDelayMs": 1500}
+
+
+@scenario(
+    "recovery.kill-before-the-model-is-called",
+    "the target is killed when the turn is accepted and the model was not asked yet",
+    exercises=f"{INVARIANT} TURN-41",
+)
+def kill_before_the_model_is_called() -> dict[str, Any]:
+    return when_somebody_comes_back(BEFORE_MODEL, ACCEPTED, configure=PREPARES)
+
+
+@scenario(
+    "recovery.kill-before-the-model-is-called-nobody-there",
+    "the same, and no client connects: the agent wakes by itself",
+    exercises=f"{INVARIANT} TURN-41 TURN-29",
+)
+def kill_before_the_model_is_called_nobody_there() -> dict[str, Any]:
+    return when_nobody_comes_back(BEFORE_MODEL, ACCEPTED, configure=PREPARES, calls=1)
+
+
+@scenario(
+    "recovery.kill-before-the-first-token",
+    "the target is killed when the model was asked and has said nothing",
+    exercises=f"{INVARIANT} TURN-42",
+)
+def kill_before_the_first_token() -> dict[str, Any]:
+    return when_somebody_comes_back(BEFORE_FIRST_TOKEN, at_gate())
+
+
+@scenario(
+    "recovery.kill-before-the-first-token-nobody-there",
+    "the same, and no client connects: the agent wakes by itself",
+    exercises=f"{INVARIANT} TURN-42 TURN-29",
+)
+def kill_before_the_first_token_nobody_there() -> dict[str, Any]:
+    return when_nobody_comes_back(BEFORE_FIRST_TOKEN, at_gate())
 
 
 @scenario(
     "recovery.kill-during-output",
-    "the target is killed after two text deltas, one of them replayed to a second tab; both tabs come back",
-    exercises=f"{INVARIANT} WIRE-85 WIRE-83 WIRE-93 WIRE-183 TURN-43 KIT-05",
+    "the target is killed after two text deltas that a second tab had replayed; both tabs come back",
+    exercises=f"{INVARIANT} {TEXT} WIRE-85 WIRE-83 WIRE-93 WIRE-183 KIT-05",
 )
 def kill_during_output() -> dict[str, Any]:
     return {
         "model": {
             "t1": [
-                [*words(1, 2), {"gate": "never"}, "done"],
+                [*words(1, 2), NEVER, "done"],
                 [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"],
             ]
         },
         "operations": [
             {"client": "a", "do": "connect"},
-            {"client": "a", "do": "send", "turn": "t1", "text": "Count to four."},
+            SEND,
             {"client": "b", "do": "connect", "after": {"seen": saw_delta("a", 2)}},
-            {"client": "a", "do": "connect", "after": {"fault": "crash"}},
+            BACK,
             {"client": "b", "do": "connect"},
             {
                 "client": "a",
@@ -55,20 +138,40 @@ def kill_during_output() -> dict[str, Any]:
 
 
 @scenario(
-    "recovery.kill-while-queued",
-    "the target is killed while one turn streams and another waits; a second client saw it accepted",
-    exercises=f"{INVARIANT} TURN-16 TURN-43",
+    "recovery.kill-during-output-nobody-there",
+    "the target is killed after two text deltas and no client connects: the agent wakes by itself",
+    exercises=f"{INVARIANT} {TEXT} TURN-29",
 )
-def kill_while_queued() -> dict[str, Any]:
+def kill_during_output_nobody_there() -> dict[str, Any]:
+    return when_nobody_comes_back(DURING_OUTPUT, saw_delta("b", 2))
+
+
+@scenario(
+    "recovery.kill-after-the-last-token",
+    "the target is killed when all text was streamed and the model has not said that it is done",
+    exercises=f"{INVARIANT} {TEXT}",
+)
+def kill_after_the_last_token() -> dict[str, Any]:
+    model = {"t1": [[*words(1, 4), NEVER, "done"], ["done"]]}
+    return when_somebody_comes_back(model, saw_delta("b", 4))
+
+
+@scenario(
+    "recovery.kill-after-the-last-token-nobody-there",
+    "the same, and no client connects: the agent wakes by itself",
+    exercises=f"{INVARIANT} {TEXT} TURN-29",
+)
+def kill_after_the_last_token_nobody_there() -> dict[str, Any]:
+    model = {"t1": [[*words(1, 4), NEVER, "done"], ["done"]]}
+    return when_nobody_comes_back(model, saw_delta("b", 4))
+
+
+def queued(*last: dict[str, Any]) -> dict[str, Any]:
     return {
-        "model": {
-            "t1": [[*words(1, 2), {"gate": "never"}, "done"], [*words(3, 4), "done"]],
-            "t2": [[*words(5, 6), "done"]],
-        },
+        "model": {"t1": DURING_OUTPUT["t1"], "t2": [[*words(5, 6), "done"]]},
         "operations": [
-            {"client": "a", "do": "connect"},
-            {"client": "b", "do": "connect"},
-            {"client": "a", "do": "send", "turn": "t1", "text": "Count to four."},
+            *CONNECT_TWO,
+            SEND,
             {
                 "client": "a",
                 "do": "send",
@@ -76,7 +179,107 @@ def kill_while_queued() -> dict[str, Any]:
                 "text": "Go on to six.",
                 "after": {"seen": saw_delta("b", 2)},
             },
-            {"client": "a", "do": "connect", "after": {"fault": "crash"}},
+            *last,
         ],
         "faults": [crash_when(saw_frame("b", nth=3, type="cf_agent_chat_messages"))],
     }
+
+
+@scenario(
+    "recovery.kill-while-queued",
+    "the target is killed while one turn streams and another waits; a second tab saw it accepted",
+    exercises=f"{INVARIANT} {TEXT} TURN-16 WIRE-62",
+)
+def kill_while_queued() -> dict[str, Any]:
+    return queued(BACK)
+
+
+@scenario(
+    "recovery.kill-while-queued-nobody-there",
+    "the same, and no client connects: the agent wakes by itself and runs both",
+    exercises=f"{INVARIANT} {TEXT} TURN-16 TURN-29 WIRE-62",
+)
+def kill_while_queued_nobody_there() -> dict[str, Any]:
+    return queued(
+        {"do": "wait", "after": {"fault": "crash"}}, {"do": "wait", "after": {"seen": asked_again(3)}}
+    )
+
+
+@scenario(
+    "recovery.kill-twice-in-a-row",
+    "the recovered turn is killed again during its own output",
+    exercises=f"{INVARIANT} {TEXT}",
+)
+def kill_twice_in_a_row() -> dict[str, Any]:
+    return {
+        "model": {
+            "t1": [
+                [*words(1, 2), NEVER, "done"],
+                [*words(3, 3), {"gate": "again"}, "done"],
+                [*words(4, 4), "done"],
+            ]
+        },
+        "operations": [
+            *CONNECT_TWO,
+            SEND,
+            BACK,
+            {"client": "a", "do": "connect", "after": {"fault": "again"}},
+        ],
+        "faults": [crash_when(saw_delta("b", 2)), crash_when(at_gate("again"), ident="again")],
+    }
+
+
+@scenario(
+    "recovery.evict-during-output",
+    "the agent alone is evicted after two text deltas; its process lives on; the client comes back",
+    exercises=f"{INVARIANT} {TEXT}",
+)
+def evict_during_output() -> dict[str, Any]:
+    return {
+        "model": DURING_OUTPUT,
+        "operations": [*CONNECT_TWO, SEND, BACK],
+        "faults": [crash_when(saw_delta("b", 2), "evict")],
+    }
+
+
+@scenario(
+    "recovery.evict-during-output-nobody-there",
+    "the same, and no client connects: the agent wakes by itself within its heartbeat",
+    exercises=f"{INVARIANT} {TEXT} TURN-29",
+)
+def evict_during_output_nobody_there() -> dict[str, Any]:
+    plan = when_nobody_comes_back(DURING_OUTPUT, saw_delta("b", 2))
+    return {**plan, "faults": [crash_when(saw_delta("b", 2), "evict")]}
+
+
+WITH_EFFECT = {
+    "t1": [
+        [{"tool": "record_effect", "args": {"key": "{case}/paid"}}, "done"],
+        [*words(1, 2), NEVER, "done"],
+        [*words(3, 4), "done"],
+    ]
+}
+
+
+@scenario(
+    "recovery.kill-after-an-effect",
+    "a tool's effect is done and its result stored; the target is killed in the next step",
+    exercises=f"{INVARIANT} TURN-48",
+)
+def kill_after_an_effect() -> dict[str, Any]:
+    return when_somebody_comes_back(WITH_EFFECT, saw_delta("b", 2))
+
+
+@scenario(
+    "recovery.kill-during-an-effect",
+    "the target is killed while a tool runs whose effect has reached the outside world",
+    exercises=f"{INVARIANT} TURN-46",
+)
+def kill_during_an_effect() -> dict[str, Any]:
+    model = {
+        "t1": [
+            [{"tool": "slow_effect", "args": {"key": "{case}/paid", "ms": 5000}}, "done"],
+            [*words(3, 4), "done"],
+        ]
+    }
+    return when_somebody_comes_back(model, {"source": "effects", "kind": "effect"})

@@ -32,9 +32,7 @@ def by_profile(
     for name in wanted:
         if name not in known:
             raise Unknown("profile", name, sorted(known))
-    return [
-        s for s in scenarios if not wanted or any(catalogue[i].profile in wanted for i in s.exercises)
-    ]
+    return [s for s in scenarios if not wanted or any(catalogue[i].profile in wanted for i in s.exercises)]
 
 
 def by_expression(scenarios: Iterable[Scenario], expression: str) -> list[Scenario]:

@@ -12,11 +12,12 @@ from typing import Any
 from think_conformance.plan import After, Operation
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.client import Client, RpcFailed
+from think_conformance.shell.echo import conversation
 from think_conformance.shell.epilogue import Epilogue
 from think_conformance.shell.instance import Instance
-from think_conformance.shell.model_server import ModelServer
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.seen import sees
+from think_conformance.shell.world import World
 from think_conformance.wire.codec import dumps
 from think_conformance.wire.frames import (
     CancelRequest,
@@ -28,7 +29,7 @@ from think_conformance.wire.frames import (
     ResumeAck,
     ResumeRequest,
 )
-from think_proxy.plan import Fault
+from think_proxy.plan import Fault, Leg, ProcessAction
 
 
 class NotReached(Exception):
@@ -39,30 +40,26 @@ class Case:
     """A scenario on one agent instance of one target process."""
 
     def __init__(
-        self, scenario: Scenario, name: str, instance: Instance, model: ModelServer, recorder: Recorder
+        self, scenario: Scenario, name: str, instance: Instance, world: World, recorder: Recorder
     ) -> None:
         self.scenario = scenario
         self.plan = scenario.plan
         self.name = name
         self.instance = instance
-        self.model = model
+        self.world = world
         self.recorder = recorder
         self.clients: dict[str, Client] = {}
         self._texts: dict[str, str] = {}
 
     async def play(self, timeout_s: float) -> None:
         """Operations within `timeout_s`, then the epilogue; leaves no task and no socket behind."""
-        scope = self.instance.scope(self.name)
-        self.model.load(self.name, self.plan.model, self.recorder)
+        self.world.load(self.name, named(self.plan.model, self.name), self.recorder)
         self.instance.join(self.recorder)
-        watchers = [
-            asyncio.create_task(self._strike_when_seen(fault))
-            for fault in self.plan.faults
-            if fault.leg == "target"
-        ]
+        watchers = [asyncio.create_task(self._strike_when_seen(fault)) for fault in self._faults_on("target")]
         try:
-            on_wire = [fault for fault in self.plan.faults if fault.leg == "client"]
-            self.instance.proxy.arm(on_wire, scope, journal=self._journal)
+            if self.plan.configure:
+                await self._configure()
+            self._arm()
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._operate()
@@ -72,16 +69,52 @@ class Case:
                 )
             for watcher in watchers:
                 watcher.cancel()
-            await asyncio.gather(*watchers, return_exceptions=True)
+            for failed in await asyncio.gather(*watchers, return_exceptions=True):
+                if isinstance(failed, Exception):
+                    raise failed
             await Epilogue(self).play()
         finally:
             for watcher in watchers:
                 watcher.cancel()
-            await self.instance.proxy.heal(scope)
-            self.model.unload(self.name)
+            await self.heal()
+            self.world.unload(self.name)
             for client in self.clients.values():
                 await client.close()
             self.instance.leave(self.recorder)
+
+    def _faults_on(self, leg: Leg) -> list[Fault]:
+        return [fault for fault in self.plan.faults if fault.leg == leg]
+
+    def _arm(self) -> None:
+        """Every fault on its leg, before the first operation."""
+        client = self.instance.proxy
+        client.arm(self._faults_on("client"), self.instance.scope(self.name), journal=self._journal)
+        self.world.model_proxy.arm(
+            self._faults_on("model"), self.world.model_scope(self.name), journal=self._journal
+        )
+
+    async def heal(self) -> None:
+        """Lifts every fault of this case."""
+        await self.instance.proxy.heal(self.instance.scope(self.name))
+        await self.world.model_proxy.heal(self.world.model_scope(self.name))
+
+    async def _configure(self) -> None:
+        """The agent's options for this case; an evict brings them into force."""
+        control = self.client("control")
+        try:
+            await control.rpc("configure", [self.plan.configure])
+            await self.perform("evict")
+        except RpcFailed as failure:
+            self._record("fail", {}, {"reason": f"the agent could not be configured: {failure.text}"})
+
+    async def perform(self, action: ProcessAction) -> None:
+        """One process action; returns when it is done."""
+        if action != "evict":
+            await self.instance.perform(action)
+            return
+        ids = {"epoch": self.instance.epoch}
+        self.recorder.append("process", "process", ids, {"action": "evict"})
+        await self.client("control").rpc("evict", [], closing_is_ok=True)
 
     def client(self, name: str) -> Client:
         """The client of that name, made at first use."""
@@ -154,7 +187,7 @@ class Case:
                 await self._call(ids, op)
             case "open-gate":
                 self._record("invoke", ids, {"do": op.do, "gate": op.gate})
-                self.model.open_gate(self.name, op.gate or "")
+                self.world.model.open_gate(self.name, op.gate or "")
                 self._record("ok", ids, {})
             case "wait":
                 self._record("ok", ids, {"do": op.do})
@@ -186,7 +219,9 @@ class Case:
         match op.do:
             case "send":
                 message = self._user_message(op)
-                body = {"messages": [message], "trigger": "submit-message"}
+                known = conversation(self.recorder.records, op.client or "a", op.echo) if op.echo else []
+                messages = [m for m in known if m["id"] != message["id"]] + [message]
+                body = {"messages": messages, "trigger": "submit-message"}
                 said |= {"request": request, "text": op.text, "messages": [message]}
                 return ChatRequest(id=request, init=RequestInit("POST", dumps(body)))
             case "stop":
@@ -231,7 +266,7 @@ class Case:
             async with asyncio.timeout(fault.within_s):
                 for action in fault.do:
                     assert action.process is not None, "loading a plan demands it"
-                    await self.instance.perform(action.process)
+                    await self.perform(action.process)
         except TimeoutError:
             outcome["outcome"] = "timeout"
         self.recorder.append("run", "fault-done", ids, outcome)
@@ -243,6 +278,17 @@ class Case:
 
     def _record(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
         self.recorder.append("run", kind, ids, payload)
+
+
+def named(value: Any, name: str) -> Any:
+    """Plain data with `{case}` replaced by the name of the agent, which nothing else shares."""
+    if isinstance(value, str):
+        return value.replace("{case}", name)
+    if isinstance(value, list):
+        return [named(part, name) for part in value]
+    if isinstance(value, dict):
+        return {key: named(part, name) for key, part in value.items()}
+    return value
 
 
 def dumpable(after: After) -> dict[str, Any]:

@@ -189,9 +189,12 @@ class Client:
             return None
         return messages
 
-    async def rpc(self, method: str, args: list[Any], timeout_s: float = 10.0) -> Any:
+    async def rpc(
+        self, method: str, args: list[Any], timeout_s: float = 10.0, *, closing_is_ok: bool = False
+    ) -> Any:
         """The result of a method (WIRE-30), called on a connection of its own that the history does not
-        show. RpcFailed if it failed, or if no answer came."""
+        show. RpcFailed if it failed, or if no answer came; with `closing_is_ok` the end of the
+        connection, whatever the code, is the answer None."""
         self._calls += 1
         ident = f"ctl.{self._name}.{self._calls}"
         sent, answer = False, None
@@ -205,6 +208,8 @@ class Client:
                 finally:
                     await ws.close()
         except _BROKEN as error:
+            if closing_is_ok and isinstance(error, ConnectionError) and sent:
+                return None
             if answer is None:
                 raise RpcFailed(not sent, str(error) or f"no answer within {timeout_s:g} s") from None
         assert answer is not None

@@ -36,8 +36,8 @@ class Epilogue:
         case = self._case
         self._phase("begin")
         case.recorder.append("run", "heal")
-        await case.instance.proxy.heal(case.instance.scope(case.name))
-        case.model.open_all(case.name)
+        await case.heal()
+        case.world.model.open_all(case.name)
         try:
             if not case.instance.alive:
                 await case.instance.perform("restart")
@@ -75,7 +75,7 @@ class Epilogue:
                     await self._next(lambda f, r=running: f.get("id") == r and f.get("done") is True, since)
                 case _:
                     await self._next(lambda f: f["type"] in ANSWERS[:2] and "probeId" not in f, since)
-        await self._case.model.quiet(self._case.name)
+        await self._case.world.model.quiet(self._case.name)
 
     def _ended(self, request: str) -> bool:
         return any(

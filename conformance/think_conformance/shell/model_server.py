@@ -32,10 +32,11 @@ class ModelServer:
     def __init__(self) -> None:
         self._cases: dict[str, _Case] = {}
         self._runner: web.AppRunner | None = None
+        self.address = ("", 0)
         self.url = ""
 
     async def start(self, host: str = LOOPBACK, port: int = 0) -> None:
-        """Listen; afterwards `url` is the base URL, `/v1` included. OSError if the port is taken."""
+        """Listen; afterwards `address` is host and port, and `url` is the base URL, `/v1` included. OSError if the port is taken."""
         app = web.Application(client_max_size=_PROMPT_LIMIT)
         app.router.add_post("/v1/chat/completions", self._serve)
         # A caller that hangs up must be noticed also while the script holds at a gate.
@@ -43,7 +44,8 @@ class ModelServer:
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         await site.start()
-        self.url = f"http://{host}:{self._runner.addresses[0][1]}/v1"
+        self.address = (host, self._runner.addresses[0][1])
+        self.url = f"http://{host}:{self.address[1]}/v1"
 
     def load(self, case: str, scripts: Scripts, recorder: Recorder) -> None:
         """The n-th call of a marker gets script n of its turn, later ones the last. UsageError if a

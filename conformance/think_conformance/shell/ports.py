@@ -28,7 +28,6 @@ def is_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
-            probe.listen(1)
         except OSError:
             return False
     return True

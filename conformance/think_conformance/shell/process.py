@@ -19,7 +19,7 @@ import aiohttp
 from think_conformance.shell import ports, watchdog
 from think_conformance.shell.recorder import Append
 from think_conformance.targets.command import command_line, environment, executable
-from think_conformance.targets.contract import Target
+from think_conformance.targets.contract import Target, UsageError
 
 # The shell that becomes the target tells the watchdog its group first: there is no moment at which
 # the kit can die and leave a target that nobody knows of.
@@ -56,7 +56,7 @@ class TargetProcess:
         self._watchdog = _Watchdog()
         self._asked_to_end = False
         self._paused = False
-        self.port = ports.free_port()
+        self.port = ports.free_port() if target.port is None else target.port
         self.epoch = 0
 
     @property
@@ -138,6 +138,8 @@ class TargetProcess:
         deadline = asyncio.get_running_loop().time() + grace
         while not ports.is_free(self.port):
             if asyncio.get_running_loop().time() >= deadline:
+                if self._target.port is not None and not self.epoch:
+                    raise UsageError(f"port {self.port} of the target file is taken: end what listens there")
                 raise TargetNotReady(f"port {self.port} is taken by a process that is not the target; end it")
             await asyncio.sleep(0.02)
 

@@ -19,13 +19,14 @@ import msgspec
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.base import Verdict, judge
 from think_conformance.history.op import History
+from think_conformance.plan import About, TargetPart
 from think_conformance.scenarios.base import Scenario
 from think_conformance.checkers.agreement import flaky
 from think_conformance.shell.case import Case
 from think_conformance.shell.instance import Instance
-from think_conformance.shell.model_server import ModelServer
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.store import Store
+from think_conformance.shell.world import World
 from think_conformance.targets.contract import Target
 
 
@@ -41,7 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     repeat: int = 1
     timeout_s: float = 60.0
-    target_args: tuple[str, ...] = ()
+    defect: str | None = None
 
 
 Progress = Callable[[str, list[Verdict], float], None]
@@ -65,10 +66,10 @@ class Run:
         async with AsyncExitStack() as stack:
             self._stack = stack
             self._data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
-            self._model = ModelServer()
-            await self._model.start()
-            stack.push_async_callback(self._model.close)
-            slots = asyncio.Semaphore(self._options.jobs)
+            self._world = World()
+            await self._world.start()
+            stack.push_async_callback(self._world.close)
+            slots = asyncio.Semaphore(1 if self._alone else self._options.jobs)
             try:
                 async with asyncio.TaskGroup() as group:
                     for case, scenario in self._cases():
@@ -78,6 +79,16 @@ class Run:
         self.verdicts = flaky(self.verdicts, self.histories)
         self._store.save_verdicts(self.verdicts)
         return self.verdicts
+
+    @property
+    def _alone(self) -> bool:
+        """A target with a port of the user's choice runs once at a time."""
+        return self._options.target.port is not None
+
+    @property
+    def _args(self) -> tuple[str, ...]:
+        defect = self._options.defect
+        return (*self._options.target.defect_args, defect) if defect else ()
 
     def _cases(self) -> list[tuple[str, Scenario]]:
         return [
@@ -116,15 +127,18 @@ class Run:
     async def _play_one(self, case: str, scenario: Scenario) -> list[Verdict]:
         options = self._options
         name = f"{case.replace('.', '-').replace('@', '-')}-{options.nonce}"
-        plan = msgspec.structs.replace(scenario.plan, seed=options.seed)
+        about = About(scenario.id, scenario.title, scenario.exercises)
+        plan = msgspec.structs.replace(
+            scenario.plan, seed=options.seed, about=about, target=TargetPart(options.defect)
+        )
         self._store.save_plan(case, plan)
         recorder = Recorder(self._store.history(case))
         try:
             recorder.append("run", "case", {}, self._heading(case, name, scenario, plan))
-            own = "restart" in scenario.needs
+            own = self._alone or "restart" in scenario.needs
             instance = await (self._start(case) if own else self._share())
             try:
-                await Case(scenario, name, instance, self._model, recorder).play(options.timeout_s)
+                await Case(scenario, name, instance, self._world, recorder).play(options.timeout_s)
             finally:
                 if own:
                     await instance.stop()
@@ -136,8 +150,9 @@ class Run:
     async def _start(self, case: str | None) -> Instance:
         folder = self._store.case(case) if case else self._store.folder
         data = self._data / (case or "shared")
-        env = {"THINK_MODEL_URL": self._model.url}
-        instance = Instance(self._options.target, data, folder / "target.log", env, self._options.target_args)
+        instance = Instance(
+            self._options.target, data, folder / "target.log", self._world.environment, self._args
+        )
         await instance.start()
         return instance
 

@@ -15,6 +15,8 @@ def sees(seen: Seen, record: Record) -> bool:
         return False
     if seen.client not in (None, record.ids.get("client")):
         return False
+    if seen.gate not in (None, record.ids.get("gate")):
+        return False
     content: Any = record.payload
     if record.kind in ("frame-in", "frame-out") and isinstance(content, dict):
         content = content.get("frame")

@@ -43,7 +43,8 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     `{python}` in `start` and `defects_command` is the interpreter that runs the kit. `cwd` is relative
     to the target file and absolute once loaded; where it is not given, the kit's own folder is used.
     `restart_grace_s` is how long a process may take to end after `stop_signal`, and its port to
-    become free. `facts` says that requirements meant for the reference alone apply.
+    become free. `port`: for a target that cannot take its port from the environment; cases then run one
+    by one. `facts` says that requirements meant for the reference alone apply.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     tls: Tls = Tls()
     path: str = "/agents/{agent}/{name}"
     stop_signal: str = "SIGTERM"
+    port: int | None = None
     ready: str = "/"
     ready_timeout_s: Seconds = 15.0
     restart_grace_s: Seconds = 5.0

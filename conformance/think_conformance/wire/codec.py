@@ -2,10 +2,15 @@
 
 Decoding never raises on what a peer sent: bad input comes back as `Unreadable`, which says what
 could still be made out (WIRE-36, WIRE-51).
+
+JavaScript writes half a surrogate pair where a delta splits an emoji. The fast library refuses that, so
+what it refuses is tried once more with the standard one, in both directions.
 """
 
 from __future__ import annotations
 
+import json
+from math import isfinite
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -24,6 +29,8 @@ class Unreadable(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
+_REFUSED = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
 _encoder = msgspec.json.Encoder()
 _raw = msgspec.json.Decoder()
 _client: msgspec.json.Decoder[ClientFrame] = msgspec.json.Decoder(ClientFrame)
@@ -40,36 +47,61 @@ SERVER_TYPES = _tags(ServerFrame)
 
 def encode(frame: Frame) -> str:
     """The JSON text of a frame, fields in declaration order."""
-    return _encoder.encode(frame).decode()
+    return dumps(frame)
 
 
 def decode_client(text: str | bytes) -> ClientFrame | Unreadable:
     """A frame that a client sent, or why it is none."""
     try:
         return _client.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return _diagnose(text, CLIENT_TYPES, error)
+    except _REFUSED as error:
+        return _again(text, ClientFrame, CLIENT_TYPES, error)
 
 
 def decode_server(text: str | bytes) -> ServerFrame | Unreadable:
     """A frame that a server sent, or why it is none."""
     try:
         return _server.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return _diagnose(text, SERVER_TYPES, error)
+    except _REFUSED as error:
+        return _again(text, ServerFrame, SERVER_TYPES, error)
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text of any JSON value (request bodies, stream chunks)."""
-    return _encoder.encode(value).decode()
+    """Compact JSON text of any JSON value (request bodies, stream chunks) or frame."""
+    try:
+        return _encoder.encode(value).decode()
+    except UnicodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False)
 
 
 def loads(text: str | bytes) -> Any:
     """Any JSON value; raises ValueError with the reason when `text` is not JSON."""
     try:
         return _raw.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from None
+    except _REFUSED as error:
+        refused = error
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise ValueError(f"not JSON: {refused}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits} is beyond all numbers")
+    return number
+
+
+def _again(text: str | bytes, union: Any, known: frozenset[str], error: Exception) -> Any:
+    try:
+        return msgspec.convert(loads(text), union)
+    except ValueError:
+        return _diagnose(text, known, error)
 
 
 def _diagnose(text: str | bytes, known: frozenset[str], error: Exception) -> Unreadable:

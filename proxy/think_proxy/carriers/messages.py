@@ -75,20 +75,15 @@ class Content:
 
     def __init__(self, *, inflate: bool) -> None:
         self._inflater = zlib.decompressobj(-zlib.MAX_WBITS) if inflate else None
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._clear = bytearray()
         self.compressed = False
 
     def begin(self, *, compressed: bool) -> None:
-        self._pieces.clear()
-        self._size = 0
+        self._clear.clear()
         self.compressed = compressed
 
     def add(self, piece: bytes) -> None:
-        if self.compressed:
-            piece = self._inflate(piece)
-        self._pieces.append(piece)
-        self._size += len(piece)
+        self._clear += self._inflate(piece) if self.compressed else piece
 
     def end(self) -> bytes | None:
         if self.compressed:
@@ -97,14 +92,14 @@ class Content:
                 return None
             if self._inflater.eof:  # the sender closed its deflate stream, the next begins a new one
                 self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        content = b"".join(self._pieces)
-        self._pieces.clear()
+        content = bytes(self._clear)
+        self._clear.clear()
         return content
 
     def _inflate(self, piece: bytes) -> bytes:
         if self._inflater is None:
             return b""
-        room = MESSAGE_CAP - self._size
+        room = MESSAGE_CAP - len(self._clear)
         try:
             clear = self._inflater.decompress(piece, room + 1)
         except zlib.error:
@@ -124,11 +119,10 @@ class MessageReader:
         self._content = Content(inflate=inflate)
         self._ordinal = 0
         self._position = 0  # of the buffer's first byte in the stream
-        self._offset = 0  # of the current message's first byte in the stream
+        self._offset = 0  # of the current message's first byte in the stream, if it is kept
         self._frame: Header | None = None  # the frame that passes piece by piece
         self._left = 0  # bytes of it that are still to come
-        self._kept: list[bytes] = []  # frames of the current message, as long as it may be hit
-        self._kept_size = 0
+        self._kept = bytearray()  # frames of the current message, as long as it may be hit
 
     @property
     def inside_frame(self) -> bool:
@@ -159,16 +153,15 @@ class MessageReader:
             if head.control:
                 return self._cut(buffer, self._pass(buffer, 0, head))
             begins = head.opcode != CONTINUATION
-            if self._kept and (begins or self._kept_size + end > MESSAGE_CAP):
+            if self._kept and (begins or len(self._kept) + end > MESSAGE_CAP):
                 return self._let_go()
             if end > MESSAGE_CAP or not (begins or self._kept):
                 return self._cut(buffer, self._pass(buffer, 0, head))
             if len(buffer) < end:
                 return None
-            self._note(head, 0)
+            self._note(head)
             frame = self._cut(buffer, end)
-            self._kept.append(frame)
-            self._kept_size += end
+            self._kept += frame
             self._content.add(unmask(frame[head.size :], head.mask))
             if head.fin:
                 return Message(self._let_go(), self._content.end(), self._ordinal, self._offset)
@@ -187,18 +180,18 @@ class MessageReader:
         """Lets the frame at `at` go by, as far as it is there; returns where that ends."""
         whole = at + head.size + head.length
         end = min(whole, len(buffer))
-        self._note(head, at)
+        self._note(head)
         self._look(head, buffer, at + head.size, end, 0)
         self._frame = head
         self._left = whole - end
         self._end_frame(head)
         return end
 
-    def _note(self, head: Header, at: int) -> None:
+    def _note(self, head: Header) -> None:
         """A data message begins with its first frame."""
         if not head.control and head.opcode != CONTINUATION:
             self._ordinal += 1
-            self._offset = self._position + at
+            self._offset = self._position
             self._content.begin(compressed=head.compressed)
 
     def _look(self, head: Header, buffer: bytearray, start: int, end: int, at: int) -> None:
@@ -211,9 +204,8 @@ class MessageReader:
             self._content.end()
 
     def _let_go(self) -> bytes:
-        kept = b"".join(self._kept)
+        kept = bytes(self._kept)
         self._kept.clear()
-        self._kept_size = 0
         return kept
 
     def _cut(self, buffer: bytearray, end: int) -> bytes:

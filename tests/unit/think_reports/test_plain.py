@@ -28,6 +28,7 @@ def test_long_text_is_cut() -> None:
     assert plain("x" * (LIMIT + 1)) == "x" * (LIMIT - 1) + "…"
     assert plain("x" * LIMIT) == "x" * LIMIT
     assert plain("abcd", 3) == "ab…"
+    assert len(plain("\x00" * LIMIT)) == LIMIT
 
 
 @given(st.text(st.characters()))

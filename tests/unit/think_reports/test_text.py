@@ -63,12 +63,18 @@ def test_states_are_counted_and_causes_are_told_once() -> None:
     assert "NOT-APPLICABLE: needs: leg routing\n  C-1\n" in text
 
 
+def test_a_cause_names_each_requirement_once() -> None:
+    verdicts = [Verdict("C-1", case, "not-applicable", "far away") for case in ("one", "two")]
+    text = render(build(ENVIRONMENT, verdicts, [], CATALOGUE))
+    assert "NOT-APPLICABLE: far away\n  C-1\n\n" in text
+
+
 def test_what_passed_is_not_explained() -> None:
     assert "A-2" not in render(sample())
 
 
 def test_a_long_sentence_is_wrapped_and_whole() -> None:
-    sentence = " ".join(["re-run"] * 60)
+    sentence = " ".join(["what-is-never-cut-at-a-hyphen"] * 20)
     catalogue = {"A-1": msgspec.structs.replace(CATALOGUE["A-1"], sentence=sentence)}
     text = render(build(ENVIRONMENT, [Verdict("A-1", "stop", "failed", "x")], [], catalogue))
     assert sentence in " ".join(text.split())

@@ -277,3 +277,27 @@ async def test_a_gate_waits_for_a_caller_that_does_not_read(model: ModelServer) 
         taken += len(await reader.read(1_000_000))
     assert await gate is not None
     writer.close()
+
+
+async def test_at_every_gate_nothing_waits_to_be_written(model: ModelServer) -> None:
+    """Small events too, which would fit into buffers of the server."""
+    unwritten: list[int] = []
+
+    class Watching(Recorder):
+        def append(self, source: Any, kind: Any, ids: Any = None, payload: Any = None) -> Any:
+            if kind == "model-gate":
+                (call,) = model._cases["c"].calls
+                assert call._request.transport is not None
+                unwritten.append(call._request.transport.get_write_buffer_size())
+            return super().append(source, kind, ids, payload)
+
+    steps: list[Any] = [{"text": "x" * 60_000}, {"gate": "g"}]
+    recorder = Watching(None)
+    model.load("c", {"t1": [[*(steps * 200), "done"]]}, recorder)
+    model.open_gate("c", "g")
+    async with aiohttp.ClientSession() as http:
+        answer = await Caller(model, http)("[[c/t1]]")
+        async for _ in answer.content.iter_chunked(200_000):
+            await asyncio.sleep(0)
+    assert await ended(recorder) == "done"
+    assert unwritten == [0] * 200

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from think_conformance.shell import watchdog
 from think_conformance.shell.process import TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target
@@ -285,9 +286,26 @@ async def test_an_answer_from_outside_the_group_does_not_count_as_ready(make: Ma
         os.kill(int((tmp_path / "data" / "daemon").read_text()), signal.SIGKILL)
 
 
+async def test_the_watchdog_holds_a_group_no_longer_than_it_lives(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening = tmp_path / "listening.py"
+    listening.write_text(f"import sys; open({str(tmp_path / 'told')!r}, 'w').write(sys.stdin.read())")
+    monkeypatch.setattr(watchdog, "__file__", str(listening))
+    process = make("serve()")
+    await process.start()
+    first = process.pid
+    await process.restart()
+    second = process.pid
+    await process.stop()
+    told = [int(line) for line in (tmp_path / "told").read_text().split()]
+    assert told == [first, -first, second, -second]  # type: ignore[operator]
+
+
 KIT = """
 import asyncio, sys
 from pathlib import Path
+from think_conformance.shell import watchdog
 from think_conformance.shell.process import TargetProcess
 from think_conformance.targets.contract import Target
 folder = Path(sys.argv[1])

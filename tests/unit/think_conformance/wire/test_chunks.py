@@ -98,6 +98,11 @@ def test_a_block_id_may_be_used_again_after_its_end() -> None:
     assert [p["text"] for p in parts(*once, *once)] == ["x", "x"]
 
 
+def test_a_block_that_ended_does_not_grow() -> None:
+    once = (c("text-delta", id="0", delta="x"), c("text-end", id="0"))
+    assert [p["text"] for p in parts(*once, c("text-delta", id="0", delta="y"))] == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("raw", "wanted"),
     [({"a": 1}, {"a": 1}), ('{"a":1}', {"a": 1}), ("", {}), ('{"a', {}), (None, {}), ([1], {}), ("[1]", {})],
@@ -121,6 +126,12 @@ def test_late_input_fills_an_approval_once_and_leaves_its_state() -> None:
     wanted = [tool("approval-requested", input={"q": 1}, approval={"id": "a1"})]
     assert parts(START, APPROVAL, AVAILABLE, other) == wanted
     assert parts(START, piece, APPROVAL, AVAILABLE, other) == wanted
+
+
+def test_a_late_delta_reopens_no_input() -> None:
+    late = c("tool-input-delta", toolCallId="c1", inputTextDelta="{}")
+    other = c("tool-input-available", **CALL, input={"q": 2})
+    assert parts(AVAILABLE, late, other) == [tool("input-available", input={"q": 1})]
 
 
 def test_an_approval_carries_its_descriptor() -> None:
@@ -315,6 +326,11 @@ def test_nothing_a_peer_sends_raises(chunks: list[Any], base: Chunk | None) -> N
     assert message["role"] == "assistant"
     assert isinstance(message["id"], str)
     settled(message)
+
+
+def test_a_stored_part_in_no_known_state_is_left_alone() -> None:
+    base = {"parts": [{"type": "tool-search", "toolCallId": "c1", "state": ["?"]}]}
+    assert parts(OUTPUT, AVAILABLE, DENIED, base=base) == base["parts"]
 
 
 @pytest.mark.parametrize("name", NAMES[:-1])

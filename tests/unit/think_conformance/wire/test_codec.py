@@ -89,14 +89,23 @@ def test_reading_never_raises(text: str | bytes) -> None:
     "text", ["[" * 100_000, '{"type":' * 100_000, '{"type":"cf_agent_state","state":' + "[" * 5000]
 )
 def test_deep_nesting_is_no_frame(text: str) -> None:
-    got = decode_client(text)
-    assert isinstance(got, Unreadable)
-    assert got.why == "not-json"
+    for got in (decode_client(text), decode_server(text)):
+        assert isinstance(got, Unreadable)
+        assert got.why == "not-json"
 
 
 @given(JSON)
 def test_json_survives_dumps_and_loads(value: Any) -> None:
     assert loads(dumps(value)) == value
+
+
+def test_half_a_surrogate_pair_survives_both_ways() -> None:
+    frame = f.ChatResponse(id="r", body=dumps({"type": "text-delta", "delta": "\ud83c"}), done=False, seq=1)
+    assert decode_server(encode(frame)) == frame
+    assert loads(frame.body)["delta"] == "\ud83c"
+    odd = f.ResumeAck(id="\udf0d")
+    assert decode_client(encode(odd)) == odd
+    assert encode(odd).isascii()
 
 
 @pytest.mark.parametrize("text", ["", "{", b"\xff", "\ud800", "[" * 100_000])

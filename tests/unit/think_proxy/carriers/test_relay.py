@@ -6,7 +6,7 @@ import asyncio
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy_rig import (
@@ -42,7 +42,7 @@ cuts = st.lists(st.integers(0, 400), max_size=8)
 endings = st.sampled_from(["fin", "reset"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(streams, streams, cuts, cuts, st.sampled_from([None, SILENT]), endings, st.booleans())
 def test_any_frames_in_any_pieces_pass_unchanged_and_so_does_the_ending(
     up: bytes,
@@ -141,6 +141,32 @@ async def test_frames_sent_with_the_handshake_are_not_lost() -> None:
         upstream.send(answer)
         await client.expect(answer)
         await upstream.expect(asked(1))
+
+
+async def test_an_ending_waits_behind_a_request_that_waits_for_an_answer() -> None:
+    async with rig() as r:
+        r.arm({"when": {"direction": "down"}, "do": [{"drop": True}]})
+        client, upstream = await r.connect()
+        get, upgrade = b"GET / HTTP/1.1\r\n\r\n", f"GET {SCOPE} HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
+        client.send(get + upgrade.encode())
+        client.fin()
+        await upstream.expect(get)
+        upstream.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert await upstream.rest() == (upgrade.encode(), "fin")
+        upstream.send(b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\n\r\n" + said(1) + said(2))
+        await client.expect(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await client.head()
+        await client.expect(said(2))
+
+
+async def test_a_client_that_is_lost_while_its_answer_is_due_is_lost_upstream() -> None:
+    async with rig() as r:
+        client, upstream = await r.connect()
+        head = f"GET {SCOPE} HTTP/1.1\r\nUpgrade: websocket\r\n\r\n".encode()
+        client.send(head + asked(1))
+        await upstream.expect(head)
+        client.reset()
+        assert await upstream.rest() == (asked(1), "reset")
 
 
 async def test_what_is_sent_at_once_reaches_the_upstream() -> None:

@@ -44,8 +44,8 @@ def test_derived_ids_depend_on_every_part() -> None:
         run_id("a", "r", 2),
         run_id("a", "r1", 1),
         run_id("b", "r", 1),
-        run_id("a\nr", "", 1),
-        run_id("a", "\nr", 1),
+        run_id("a\nb", "c", 1),
+        run_id("a", "b\nc", 1),
         answer_id("a", "r", 1),
         answer_id("a", "r", 1, 1),
     ]

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,18 +152,15 @@ async def test_a_reader_that_stopped_is_cut_off_and_delays_nobody(
         fake_model.pace.release()
         await a.until(is_delta)
     assert (await a.until(is_terminal))["outcome"] == "completed"
-    assert _end_of(slow) in (b"\x88\x0a\x03\xf5too slow", b"reset")
+    assert _rest_of(slow) < 60 * 500_000
 
 
-def _end_of(slow: socket.socket) -> bytes:
-    """The last bytes a late reader gets: the close frame, unless it came too late even for that."""
-    received = b""
-    with slow:
-        try:
-            while piece := slow.recv(1 << 20):
-                received = (received + piece)[-12:]
-        except ConnectionResetError:
-            return b"reset"
+def _rest_of(slow: socket.socket) -> int:
+    """How many bytes a late reader still gets before its connection ends."""
+    received = 0
+    with slow, suppress(ConnectionResetError):
+        while piece := slow.recv(1 << 20):
+            received += len(piece)
     return received
 
 
