@@ -106,16 +106,20 @@ def stopped_by_nobody(view: View, chain: Chain) -> bool:
     )
 
 
-def judged(view: View) -> list[Chain]:
-    """The turns that are known to be accepted and clear enough to be judged: a valid request of a
-    client, or one of the target's own of which something was streamed."""
+def accepted(view: View) -> list[Chain]:
+    """The turns that are known to be accepted: a valid request of a client, or one of the target's
+    own of which something was streamed."""
     return [
         chain
         for chain in view.chains
         if chain.accepted is not None
-        and not chain.ambiguous
         and (chain.request.valid if chain.request else bool(view.chunks_of(chain)))
     ]
+
+
+def judged(view: View) -> list[Chain]:
+    """The accepted turns whose request ids are known for certain."""
+    return [chain for chain in accepted(view) if not chain.ambiguous]
 
 
 def replaced(view: View, chain: Chain) -> bool:

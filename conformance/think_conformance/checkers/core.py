@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import NO_END, judged, replaced, unexplained_calls
+from think_conformance.checkers.causes import NO_END, accepted, judged, replaced, unexplained_calls
 from think_conformance.history.chains import Chain, Request, Terminal
 from think_conformance.history.streams import Transcript, answers, message_text, shown
 from think_conformance.history.traffic import Exchange, is_chunk
@@ -23,7 +23,7 @@ NO_TURN = "no turn was seen to be accepted"
 @check("TURN-150", needs_quiet=True)
 def one_final_outcome(view: View) -> Finding:
     """Accepted and none = broken, two kinds = broken; judged when the epilogue is over."""
-    chains = judged(view)
+    chains = [chain for chain in accepted(view) if not _unclear(view, chain)]
 
     def breaches() -> Iterator[Breach]:
         for chain in chains:
@@ -37,6 +37,11 @@ def one_final_outcome(view: View) -> Finding:
                 )
 
     return finding(breaches(), seen=bool(chains) and view.end is not None, nothing=NO_TURN)
+
+
+def _unclear(view: View, chain: Chain) -> bool:
+    """Whether an outcome told under an id that nobody sent may be this turn's, or is not known to be."""
+    return chain.ambiguous and (chain.request is None or any(c.ambiguous and c.finals for c in view.chains))
 
 
 @check("WIRE-206", needs_quiet=True)

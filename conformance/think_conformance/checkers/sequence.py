@@ -18,7 +18,8 @@ class Walk:
     """What one exchange showed. `live`: flaws from live chunk to live chunk. `resumed`: flaws of a
     replay, of its seam, and of all that follows an ack. `next`: the seq that must come (None: any).
     `end`: the live terminal and the seq then due, if the connection was owed all that came before: no
-    offer stood unanswered by a replay. `asked` counts acks and resends, `replays` the passes over the stored stream."""
+    offer stood unanswered by a replay. `asked` counts acks and resends, `replays` the passes over the
+    stored stream."""
 
     exchange: Exchange
     live: list[Breach] = field(default_factory=list)

@@ -154,7 +154,7 @@ def _continued(
     else:
         candidates = unfinished
         fitting = [c for c in candidates if _interrupted(c, first, deaths)]
-        certain = len(candidates) == len(fitting) == 1
+        certain = len(candidates) == len(fitting) == 1 and bool(fitting[0].sightings)
     for chain in candidates:
         chain.ambiguous |= not certain
     return (fitting[-1] if fitting else None), not certain

@@ -116,7 +116,7 @@ def resent_request() -> dict[str, Any]:
 @scenario(
     "core.failure-while-nobody-listens",
     "the model's stream reports an error after three words, when no client is connected; two come back",
-    exercises=f"{INVARIANT} WIRE-110 WIRE-102",
+    exercises="TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-10 WIRE-110 WIRE-102",
 )
 def failure_while_nobody_listens() -> dict[str, Any]:
     return {

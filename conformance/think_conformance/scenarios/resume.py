@@ -253,7 +253,7 @@ def probe_before_the_stream() -> dict[str, Any]:
 @scenario(
     "resume.probe-when-idle",
     "a client asks an agent that never had a turn, then one that finished one",
-    exercises="WIRE-102 WIRE-119 WIRE-59 WIRE-113 TURN-150",
+    exercises="WIRE-102 WIRE-119 WIRE-59 TURN-150",
 )
 def probe_when_idle() -> dict[str, Any]:
     return {

@@ -54,9 +54,9 @@ async def serve(settings: Settings) -> None:
     try:
         host.restore()
         await runner.setup()
-        site = web.TCPSite(runner, settings.host, settings.port)
-        await site.start()
-        print(f"think-reference: serving on {site.name} (port {runner.addresses[0][1]})", flush=True)
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        port = runner.addresses[0][1]
+        print(f"think-reference: serving on http://{settings.host}:{port}", flush=True)
         await ended
     except (JournalError, OSError) as error:
         raise CannotServe(str(error)) from error

@@ -1,4 +1,4 @@
-"""No lawful history is red, in any dialect; the same histories, bent, are red under the right id."""
+"""No lawful history is red, in any dialect."""
 
 from __future__ import annotations
 

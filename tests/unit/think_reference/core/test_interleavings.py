@@ -12,8 +12,9 @@ from think_conformance.wire.codec import loads
 from think_conformance.wire.frames import ChatResponse, ServerFrame, StreamResuming
 from think_reference.agent import Think
 
-CONNS = st.sampled_from([1, 2, 3])
-TURNS = st.sampled_from(["r1", "r2", "r3"])
+CLIENTS = ("a", "b")
+CLIENT = st.sampled_from(CLIENTS)
+TURN = st.sampled_from(["r1", "r2", "r3"])
 
 
 class Prepared(Think):
@@ -30,63 +31,60 @@ class Plain(Think):
 
 
 class Interleavings(RuleBasedStateMachine):
-    """Each rule is one thing that can happen; the invariants hold after every one."""
+    """Each rule is one thing that can happen; the invariants hold after every one. Two clients
+    always come back; `acks` are the answers each connection asked for."""
 
-    @initialize(application=st.sampled_from([Plain, Prepared]))
+    @initialize(application=st.sampled_from([Plain, Plain, Prepared]))
     def start(self, application: type[Think]) -> None:
         self.world = World(application)
         self.acks: dict[int, list[str]] = {}
-        self.conns = 0
-        self.names: dict[int, int] = {}
+        self.conns: dict[str, int] = {}
+        for client in CLIENTS:
+            self._connect(client)
+        self.send("a", "r1")
 
-    def conn(self, name: int) -> int | None:
-        return self.names.get(name)
+    def _connect(self, client: str) -> None:
+        conn = len(self.acks) + 1
+        self.conns[client], self.acks[conn] = conn, []
+        self.world.connect(conn)
 
-    @rule(name=CONNS)
-    def connect(self, name: int) -> None:
-        self.disconnect(name)
-        self.conns += 1
-        self.names[name] = self.conns
-        self.acks[self.conns] = []
-        self.world.connect(self.conns)
+    @rule(client=CLIENT)
+    def reconnect(self, client: str) -> None:
+        self.world.disconnect(self.conns[client])
+        self._connect(client)
 
-    @rule(name=CONNS)
-    def disconnect(self, name: int) -> None:
-        conn = self.names.pop(name, None)
-        if conn is not None:
-            self.world.disconnect(conn)
-
-    @rule(name=CONNS, turn=TURNS)
-    def send(self, name: int, turn: str) -> None:
-        if (conn := self.conn(name)) is not None:
-            known = turn in {t.id for t in self.world.rows.turns}
-            if known:
-                self.acks[conn].append(turn)
-            self.world.send(conn, turn, user(f"u-{turn}"))
-
-    @rule(name=CONNS)
-    def probe(self, name: int) -> None:
-        if (conn := self.conn(name)) is not None:
-            self.world.probe(conn)
-
-    @rule(name=CONNS)
-    def ack_the_last_offer(self, name: int) -> None:
-        if (conn := self.conn(name)) is not None:
-            offers = [f.id for f in self.world.frames[conn] if isinstance(f, StreamResuming)]
-            if offers:
-                self.acks[conn].append(offers[-1])
-                self.world.ack(conn, offers[-1])
-
-    @rule(name=CONNS, turn=TURNS)
-    def ack_something(self, name: int, turn: str) -> None:
-        if (conn := self.conn(name)) is not None:
+    @rule(client=CLIENT, turn=TURN)
+    def send(self, client: str, turn: str) -> None:
+        conn = self.conns[client]
+        if turn in {t.id for t in self.world.rows.turns}:
             self.acks[conn].append(turn)
-            self.world.ack(conn, turn)
+        self.world.send(conn, turn, user(f"u-{turn}"))
 
-    @rule(name=CONNS, turn=TURNS)
-    def cancel(self, name: int, turn: str) -> None:
-        if (conn := self.conn(name)) is not None:
-            self.world.cancel(conn, turn)
+    @rule(client=CLIENT)
+    def probe(self, client: str) -> None:
+        self.world.probe(self.conns[client])
+
+    @rule(client=CLIENT)
+    def ack_the_last_offer(self, client: str) -> None:
+        conn = self.conns[client]
+        offers = [f.id for f in self.world.frames[conn] if isinstance(f, StreamResuming)]
+        if offers:
+            self._ack(conn, offers[-1])
+
+    @rule(client=CLIENT, data=st.data())
+    def ack_anything(self, client: str, data: st.DataObject) -> None:
+        self._ack(self.conns[client], data.draw(st.sampled_from(self._known_ids())))
+
+    def _ack(self, conn: int, request_id: str) -> None:
+        self.acks[conn].append(request_id)
+        self.world.ack(conn, request_id)
+
+    def _known_ids(self) -> list[str]:
+        return ["nobody", *(t.id for t in self.world.rows.turns)]
+
+    @rule(client=CLIENT, data=st.data())
+    def cancel(self, client: str, data: st.DataObject) -> None:
+        self.world.cancel(self.conns[client], data.draw(st.sampled_from(self._known_ids())))
 
     @precondition(lambda self: self.world.calls)
     @rule(text=st.text("ab", min_size=1, max_size=3))
@@ -108,8 +106,9 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(after_s=st.sampled_from([1.0, 40.0]))
     def crash(self, after_s: float) -> None:
-        self.names = {}
         self.world.crash(after_s=after_s)
+        for client in CLIENTS:
+            self._connect(client)
 
     @rule(data=st.data())
     def any_prefix_of_the_journal_loads(self, data: st.DataObject) -> None:
@@ -196,4 +195,4 @@ def _is_withheld(frames: list[ServerFrame], request_id: str) -> bool:
 
 
 TestInterleavings = Interleavings.TestCase
-TestInterleavings.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestInterleavings.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

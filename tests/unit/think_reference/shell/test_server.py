@@ -176,6 +176,15 @@ async def _deaf(url: str) -> socket.socket:
     return deaf
 
 
+async def test_a_defect_is_switched_on_by_its_name(server: Any, fake_model: Any, dial: Any) -> None:
+    await server.end(signal.SIGKILL)
+    await server.start("--defect", "two-terminals")
+    fake_model.answers = [["one"]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    assert [(await a.until(is_terminal))["outcome"] for _ in range(2)] == ["completed", "aborted"]
+
+
 async def test_a_folder_serves_one_process(server: Any, fake_model: Any, dial: Any, tmp_path: Path) -> None:
     fake_model.answers = [[...]]
     a = await dial(server.url)
