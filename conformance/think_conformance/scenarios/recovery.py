@@ -222,7 +222,6 @@ def kill_twice_in_a_row() -> dict[str, Any]:
         "operations": [
             *CONNECT_TWO,
             SEND,
-            BACK,
             {"client": "a", "do": "connect", "after": {"fault": "again"}},
         ],
         "faults": [crash_when(saw_delta("b", 2)), crash_when(at_gate("again"), ident="again")],

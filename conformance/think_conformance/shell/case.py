@@ -15,6 +15,7 @@ from think_conformance.shell.client import Client, RpcFailed
 from think_conformance.shell.echo import conversation
 from think_conformance.shell.epilogue import Epilogue
 from think_conformance.shell.instance import Instance
+from think_conformance.shell.process import KilledWhileStarting
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.seen import sees
 from think_conformance.shell.world import World
@@ -50,12 +51,16 @@ class Case:
         self.recorder = recorder
         self.clients: dict[str, Client] = {}
         self._texts: dict[str, str] = {}
+        self._striking: set[str] = set()
 
     async def play(self, timeout_s: float) -> None:
         """Operations within `timeout_s`, then the epilogue; leaves no task and no socket behind."""
         self.world.load(self.name, named(self.plan.model, self.name), self.recorder)
         self.instance.join(self.recorder)
-        watchers = [asyncio.create_task(self._strike_when_seen(fault)) for fault in self._faults_on("target")]
+        watchers = {
+            fault.id: asyncio.create_task(self._strike_when_seen(fault))
+            for fault in self._faults_on("target")
+        }
         try:
             if self.plan.configure:
                 await self._configure()
@@ -67,14 +72,15 @@ class Case:
                 self._record(
                     "info", {}, {"reason": f"the case was not played to its end within {timeout_s} s"}
                 )
-            for watcher in watchers:
-                watcher.cancel()
-            for failed in await asyncio.gather(*watchers, return_exceptions=True):
+            for ident, watcher in watchers.items():
+                if ident not in self._striking:
+                    watcher.cancel()
+            for failed in await asyncio.gather(*watchers.values(), return_exceptions=True):
                 if isinstance(failed, Exception):
                     raise failed
             await Epilogue(self).play()
         finally:
-            for watcher in watchers:
+            for watcher in watchers.values():
                 watcher.cancel()
             await self.heal()
             self.world.unload(self.name)
@@ -259,6 +265,7 @@ class Case:
         self.recorder.append("run", "fault-planned", ids, {"leg": "target", "do": named})
         record = await self.recorder.wait_for(lambda r: sees(seen, r), float("inf"), nth=seen.nth)
         assert record is not None
+        self._striking.add(fault.id)
         ids = {"fault": fault.id, "token": f"{fault.id}#1"}
         self.recorder.append("run", "fault-fired", ids, {"leg": "target", "record": record.index})
         outcome: dict[str, Any] = {"did": named, "outcome": "done"}
@@ -269,6 +276,8 @@ class Case:
                     await self.perform(action.process)
         except TimeoutError:
             outcome["outcome"] = "timeout"
+        except KilledWhileStarting as overtaken:
+            outcome |= {"outcome": "overtaken", "reason": str(overtaken)}
         self.recorder.append("run", "fault-done", ids, outcome)
 
     # ---- records --------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ class TargetNotReady(Exception):
     """The target could not be started. The message is one line: what happened, and where to look."""
 
 
+class KilledWhileStarting(Exception):
+    """A fault killed the target before it was ready: nobody's failure."""
+
+
 class TargetProcess:
     """One target, over all its restarts. `port` stays the same, `epoch` counts the starts from 1."""
 
@@ -56,6 +60,8 @@ class TargetProcess:
         self._watchdog = _Watchdog()
         self._asked_to_end = False
         self._paused = False
+        self._killed = False
+        self._starting = asyncio.Lock()
         self.port = ports.free_port() if target.port is None else target.port
         self.epoch = 0
 
@@ -69,22 +75,27 @@ class TargetProcess:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Returns when the target answers. TargetNotReady, with nothing left running, if it does not."""
-        if self.alive:
-            raise RuntimeError("the target runs already")
-        try:
-            await self._port_is_free()
-            await self._launch()
-            await self._until_ready()
-        except BaseException:
-            await self.kill()
-            await self._watchdog.close()
-            raise
-        self._note("ready")
+        """Returns when the target answers. TargetNotReady, with nothing left running, if it does not;
+        KilledWhileStarting if `kill` came first."""
+        async with self._starting:
+            if self.alive:
+                raise RuntimeError("the target runs already")
+            try:
+                await self._port_is_free()
+                await self._launch()
+                await self._until_ready()
+            except BaseException as error:
+                if self._killed and isinstance(error, TargetNotReady):
+                    raise KilledWhileStarting(str(error)) from None
+                await self.kill()
+                await self._watchdog.close()
+                raise
+            self._note("ready")
 
     async def kill(self) -> None:
         """SIGKILL to the whole group; returns when the process is gone."""
         if self.alive:
+            self._killed = True
             self._note("kill")
             self._signal(signal.SIGKILL)
         await self._gone()
@@ -171,7 +182,7 @@ class TargetProcess:
             raise TargetNotReady(f"`{self._command[0]}` cannot be started: {error}") from None
         finally:
             os.close(log)
-        self._process, self._asked_to_end, self._paused = process, False, False
+        self._process, self._asked_to_end, self._paused, self._killed = process, False, False, False
         self.epoch += 1
         self._note("start")
         self._exit = asyncio.create_task(self._watch(process))

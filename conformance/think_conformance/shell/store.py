@@ -1,8 +1,10 @@
-"""The run directory, while it is written: env.json, plan/, cases/<case>/history.jsonl, verdicts.json."""
+"""The run directory: env.json, plan/, cases/<case>/history.jsonl, verdicts.json. Writes it as a run goes,
+and finds the way from a saved plan back to its run."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,33 @@ import msgspec
 from think_conformance.checkers.base import Verdict
 from think_conformance.plan import Plan
 from think_conformance.targets.contract import UsageError
+
+
+def fresh_folder() -> Path:
+    """A run directory that nobody has: `think-runs/<time>` in the current folder."""
+    return Path("think-runs") / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+
+
+def target_of(plan: Path) -> str | None:
+    """How the target was named in the run that saved this plan; None for a plan of no run. UsageError
+    when the run directory is broken."""
+    env = plan.absolute().parent.parent / "env.json"
+    if plan.absolute().parent.name != "plan" or not env.exists():
+        return None
+    try:
+        return msgspec.json.decode(env.read_bytes(), type=_Env).target.spec
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(
+            f"{env} does not say which target was run ({error}): name it with --target"
+        ) from None
+
+
+class _Target(msgspec.Struct):
+    spec: str
+
+
+class _Env(msgspec.Struct):
+    target: _Target
 
 
 class Store:
@@ -39,21 +68,24 @@ class Store:
         """Where the history of a case is written."""
         return self.case(case) / "history.jsonl"
 
+    def plan(self, case: str) -> Path:
+        """Where the plan of a case is written, as `replay` reads it."""
+        return self.folder / "plan" / f"{case}.json"
+
     def save_plan(self, case: str, plan: Plan) -> None:
-        """The plan of a case, as `replay` reads it."""
-        self._write(f"plan/{case}.json", msgspec.to_builtins(plan))
+        """The plan of a case."""
+        self._write(self.plan(case), msgspec.to_builtins(plan))
 
     def save_env(self, env: dict[str, Any]) -> None:
         """What was run, by which versions, with which seed."""
-        self._write("env.json", env)
+        self._write(self.folder / "env.json", env)
 
     def save_verdicts(self, verdicts: list[Verdict]) -> None:
         """Every verdict so far."""
-        self._write("verdicts.json", verdicts)
+        self._write(self.folder / "verdicts.json", verdicts)
 
-    def _write(self, name: str, value: Any) -> None:
+    def _write(self, path: Path, value: Any) -> None:
         """Whole or not at all: a reader never sees half a file."""
-        path = self.folder / name
         text = msgspec.json.format(msgspec.json.encode(value), indent=1)
         aside = path.with_suffix(".part")
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
