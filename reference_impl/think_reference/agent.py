@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from think_reference.core.application import NotCallable, Storage
+from think_reference.core.application import Aborted, NotCallable, Storage
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,8 +34,15 @@ class Think:
     prepare_delay_ms: int = 0
     """How long a turn is held between its start and the opening of its stream."""
 
+    keep_alive_interval_ms: int = 1000
+    """How soon a dropped agent with unended turns wakes by itself (TURN-29)."""
+
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
+
+    def abort(self) -> NoReturn:
+        """Drop this agent at once, as if its host had died; what runs is put back when it is loaded again."""
+        raise Aborted
 
     def method(self, name: str) -> Callable[..., Any]:
         """The method a client may call by this name; raises NotCallable with the answer (WIRE-31)."""
@@ -53,7 +60,7 @@ class Configuration(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     prepare_delay_ms: float = Think.prepare_delay_ms
     max_attempts: float = Think.max_attempts
     terminal_message: str = Think.terminal_message
-    keep_alive_interval_ms: float = 30_000  # accepted: recovery at start needs no heartbeat
+    keep_alive_interval_ms: float = Think.keep_alive_interval_ms
 
 
 class ConformanceAgent(Think):
@@ -64,6 +71,7 @@ class ConformanceAgent(Think):
         chosen = msgspec.convert(storage.get("configuration", {}), Configuration)
         self.prepare_delay_ms = max(0, math.floor(chosen.prepare_delay_ms))
         self.max_attempts = max(1, math.floor(chosen.max_attempts))
+        self.keep_alive_interval_ms = max(0, math.floor(chosen.keep_alive_interval_ms))
         self.terminal_message = chosen.terminal_message
 
     @callable_by_clients
@@ -71,3 +79,8 @@ class ConformanceAgent(Think):
         """Store options; they are in force when the agent is loaded the next time."""
         msgspec.convert(options, Configuration)
         self.storage.put("configuration", options)
+
+    @callable_by_clients
+    def evict(self) -> NoReturn:
+        """A kill for this agent alone; there is no answer but the end of the connection."""
+        self.abort()

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
 from commands import command, kit, last_line, processes_that_mention
 
 
@@ -53,14 +54,21 @@ def test_check_judges_the_same_from_disk(clean: tuple[subprocess.CompletedProces
     _, out = clean
     done = kit("check", out)
     assert done.returncode == 0, done.stdout + done.stderr
-    stored = {(v["requirement"], v["case"], v["state"]) for v in json.loads((out / "verdicts.json").read_text())}
-    judged = {(line.split()[1], line.split()[2].rstrip(":"), line.split()[0]) for line in done.stdout.splitlines()[:-1]}
+    stored = {
+        (v["requirement"], v["case"], v["state"]) for v in json.loads((out / "verdicts.json").read_text())
+    }
+    judged = {
+        (line.split()[1], line.split()[2].rstrip(":"), line.split()[0])
+        for line in done.stdout.splitlines()[:-1]
+    }
     assert judged == stored
 
 
 def target_file(folder: Path, body: str) -> Path:
     path = folder / "target.toml"
-    path.write_text(f'[target]\nname = "mine"\nagent = "a"\nclaims = ["core", "resume", "recovery", "control"]\n{body}')
+    path.write_text(
+        f'[target]\nname = "mine"\nagent = "a"\nclaims = ["core", "resume", "recovery", "control"]\n{body}'
+    )
     return path
 
 
@@ -160,7 +168,9 @@ def test_check_of_a_folder_without_histories(tmp_path: Path) -> None:
     assert "holds no" in last_line(done.stderr)
 
 
-def test_check_of_a_broken_history(clean: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path) -> None:
+def test_check_of_a_broken_history(
+    clean: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+) -> None:
     _, out = clean
     source = next(out.glob("cases/*/history.jsonl")).read_text()
     folder = tmp_path / "cases" / "x"
@@ -187,7 +197,10 @@ def test_an_interrupted_run_writes_what_it_knows_and_leaves_no_process(
     path = target_file(tmp_path, program(tmp_path, silent) + f'[target.env]\nMARK = "{mark}"\n')
     out = tmp_path / "out"
     running = subprocess.Popen(
-        command("run", "--target", path, "--out", out), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command("run", "--target", path, "--out", out),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 30
     while not list(out.glob("cases/*/history.jsonl")) or not processes_that_mention(mark):
@@ -203,8 +216,12 @@ def test_an_interrupted_run_writes_what_it_knows_and_leaves_no_process(
 
 def test_no_process_outlives_a_killed_kit(tmp_path: Path) -> None:
     mark = f"orphan-{os.getpid()}"
-    path = target_file(tmp_path, program(tmp_path, "import time; time.sleep(600)") + f'[target.env]\nMARK = "{mark}"\n')
-    running = subprocess.Popen(command("run", "--target", path, "--out", tmp_path / "out"), stderr=subprocess.DEVNULL)
+    path = target_file(
+        tmp_path, program(tmp_path, "import time; time.sleep(600)") + f'[target.env]\nMARK = "{mark}"\n'
+    )
+    running = subprocess.Popen(
+        command("run", "--target", path, "--out", tmp_path / "out"), stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 30
     while not processes_that_mention(mark):
         assert time.monotonic() < deadline, "the target did not start"

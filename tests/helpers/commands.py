@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 
-def kit(*args: str | Path, cwd: Path | None = None, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
+def kit(
+    *args: str | Path, cwd: Path | None = None, timeout_s: float = 90
+) -> subprocess.CompletedProcess[str]:
     """`think-conformance ARGS`, to its end."""
     return subprocess.run(
         command(*args), capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False

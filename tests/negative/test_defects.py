@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from commands import kit
 
 DEFECTS = json.loads(
@@ -38,5 +39,7 @@ def test_the_summary_names_requirement_sentence_and_frames(defect: dict[str, obj
         if row["state"] == "failed":
             assert row["id"] in done.stdout
             assert row["sentence"] in " ".join(done.stdout.split())
-    frames = [f for c in results["cases"] for v in c["verdicts"] if v["state"] == "failed" for f in v["frames"]]
+    frames = [
+        f for c in results["cases"] for v in c["verdicts"] if v["state"] == "failed" for f in v["frames"]
+    ]
     assert frames

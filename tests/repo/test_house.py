@@ -23,7 +23,9 @@ PACKAGES = {
 
 def defects() -> list[dict[str, object]]:
     command = [sys.executable, "-m", "think_reference", "defects", "--format", "json"]
-    found: list[dict[str, object]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    found: list[dict[str, object]] = json.loads(
+        subprocess.run(command, capture_output=True, check=True).stdout
+    )
     return found
 
 

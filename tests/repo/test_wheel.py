@@ -20,7 +20,11 @@ def test_the_wheel_in_an_empty_environment_gives_the_three_commands(tmp_path: Pa
     subprocess.run([*pip, "--python", python, "install", *quiet, wheel], check=True, timeout=180)
     for name in ("think-conformance", "think-proxy", "think-reference"):
         shown = subprocess.run(
-            [tmp_path / "env" / "bin" / name, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path
+            [tmp_path / "env" / "bin" / name, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
         )
         assert "Usage:" in shown.stdout
     listed = subprocess.run(

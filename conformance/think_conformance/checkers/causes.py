@@ -44,7 +44,7 @@ def _unexplained_of(view: View, own: list[Chain], calls: list[Call]) -> Iterator
 
 def _unexplained(view: View, own: list[Chain], before: Call, call: Call) -> str:
     """What is wrong with `call`, empty when it is explained by what happened since `before`."""
-    if own and all(chain.ended and chain.ended < call.index and not chain.ambiguous for chain in own):
+    if own and all(chain.ended is not None and chain.ended < call.index for chain in own):
         # a stop may overtake a call that is just being made
         if call.how == "aborted" and all("aborted" in chain.finals for chain in own):
             return ""
@@ -118,8 +118,16 @@ def accepted(view: View) -> list[Chain]:
 
 
 def judged(view: View) -> list[Chain]:
-    """The accepted turns whose request ids are known for certain."""
+    """The accepted turns of which all request ids are known."""
     return [chain for chain in accepted(view) if not chain.ambiguous]
+
+
+def without_outcome(view: View, chain: Chain) -> bool:
+    """Whether it is certain, when the epilogue is over, that no outcome of a turn can be learned."""
+    if view.end is None or not view.reachable or view.evidence(chain).strength != "none":
+        return False
+    elsewhere = any(c.ambiguous and c.finals for c in view.chains)
+    return not (chain.ambiguous and (elsewhere or chain.request is None))
 
 
 def replaced(view: View, chain: Chain) -> bool:

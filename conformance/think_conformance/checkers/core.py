@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import NO_END, accepted, judged, replaced, unexplained_calls
+from think_conformance.checkers.causes import (
+    NO_END,
+    accepted,
+    judged,
+    replaced,
+    unexplained_calls,
+    without_outcome,
+)
 from think_conformance.history.chains import Chain, Request, Terminal
 from think_conformance.history.streams import Transcript, answers, message_text, shown
 from think_conformance.history.traffic import Exchange, is_chunk
@@ -23,31 +30,25 @@ NO_TURN = "no turn was seen to be accepted"
 @check("TURN-150", needs_quiet=True)
 def one_final_outcome(view: View) -> Finding:
     """Accepted and none = broken, two kinds = broken; judged when the epilogue is over."""
-    chains = [chain for chain in accepted(view) if not _unclear(view, chain)]
+    chains = accepted(view)
 
     def breaches() -> Iterator[Breach]:
         for chain in chains:
-            evidence = view.evidence(chain)
-            if len(evidence.kinds) > 1:
+            if len(chain.finals) > 1:
                 yield _two_outcomes(chain)
-            elif evidence.strength == "none" and view.end is not None and view.reachable:
+            elif without_outcome(view, chain):
                 yield Breach(
                     f"the turn {chain.root} was accepted and no final outcome of it is known",
-                    (chain.accepted or chain.first, view.end),
+                    (chain.accepted or chain.first, view.end or 0),
                 )
 
     return finding(breaches(), seen=bool(chains) and view.end is not None, nothing=NO_TURN)
 
 
-def _unclear(view: View, chain: Chain) -> bool:
-    """Whether an outcome told under an id that nobody sent may be this turn's, or is not known to be."""
-    return chain.ambiguous and (chain.request is None or any(c.ambiguous and c.finals for c in view.chains))
-
-
 @check("WIRE-206", needs_quiet=True)
 def same_outcome_for_all(view: View) -> Finding:
     """No two final outcomes of different kind for one turn, whoever was told."""
-    told = [chain for chain in view.chains if chain.finals and not chain.ambiguous]
+    told = [chain for chain in view.chains if chain.finals]
     breaches = (_two_outcomes(chain) for chain in told if len(chain.finals) > 1)
     return finding(breaches, seen=bool(told), nothing="no final outcome was told")
 

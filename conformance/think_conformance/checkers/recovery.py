@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import NO_END, judged, replaced, script_of
+from think_conformance.checkers.causes import NO_END, judged, replaced, script_of, without_outcome
 from think_conformance.history.chains import Chain
 from think_conformance.history.streams import Chunk, answers, shown
 from think_conformance.history.traffic import Connection
@@ -25,12 +25,12 @@ def recovering_is_not_the_end(view: View) -> Finding:
         (chain, terminal.index)
         for chain in view.chains
         for terminal in chain.terminals
-        if terminal.kind == "recovering" and not chain.ambiguous
+        if terminal.kind == "recovering"
     ]
     breaches = (
-        Breach(f"{chain.root} was told to be recovering and nothing final followed", (at, view.end))
+        Breach(f"{chain.root} was told to be recovering and nothing final followed", (at, view.end or at))
         for chain, at in told
-        if view.end is not None and view.reachable and view.evidence(chain).strength == "none"
+        if without_outcome(view, chain)
     )
     return finding(breaches, seen=bool(told) and view.end is not None, nothing="nobody was told `recovering`")
 
@@ -40,9 +40,9 @@ def queued_turns_survive(view: View) -> Finding:
     """A turn accepted and not begun when the target died, behind one that ran, still ends."""
     queued = [(chain, death) for chain in judged(view) for death in _queued_at(view, chain)]
     breaches = (
-        Breach(f"the queued turn {chain.root} did not survive the crash", (death, view.end))
+        Breach(f"the queued turn {chain.root} did not survive the crash", (death, view.end or death))
         for chain, death in queued
-        if view.end is not None and view.reachable and view.evidence(chain).strength == "none"
+        if without_outcome(view, chain)
     )
     nothing = "no turn was queued at a crash"
     return finding(breaches, seen=bool(queued) and view.end is not None, nothing=nothing)
@@ -105,9 +105,9 @@ def _still_at_work(view: View, chain: Chain, connection: Connection, idle: int) 
     if calls or chunks:
         why = f"{connection.name} was told that the agent is idle, then {chain.root} went on"
         yield Breach(why, (idle, min(calls + chunks)))
-    elif view.final is not None and view.reachable and view.evidence(chain).strength == "none":
+    elif without_outcome(view, chain):
         why = f"{connection.name} was told that the agent is idle, {chain.root} has no outcome"
-        yield Breach(why, (idle, view.final.index))
+        yield Breach(why, (idle, view.end or idle))
 
 
 @check("TURN-43", needs_quiet=True)

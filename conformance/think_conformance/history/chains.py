@@ -1,8 +1,9 @@
 """Turns as chains of request ids, and what was told of their outcome (WIRE-207, WIRE-86, WIRE-87).
 
 A chain's root is the request id a client sent. An id nobody sent continues the latest unfinished
-chain with equal `messageIds`; where a build sends none, the chain that was interrupted or told
-`recovering`. What stays unclear is marked `ambiguous` and blamed for nothing.
+chain with equal `messageIds`; where a build sends none, the one unfinished chain, if that was
+interrupted or told `recovering`. An id that may belong to several is joined to none of them, and all
+are marked `ambiguous`: what was told of them is certain, that nothing else was told is not.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def chains_of(connections: Iterable[Connection], deaths: list[int]) -> list[Chai
 def _continued(
     chains: list[Chain], named: _Named, ident: str, first: int, deaths: list[int]
 ) -> tuple[Chain | None, bool]:
-    """The chain that an id nobody sent belongs to, None when it starts one of its own; and whether
-    that is uncertain, for it and for every chain it may belong to."""
+    """The chain that an id nobody sent certainly belongs to, else None; and whether it may belong to
+    one all the same. Those it may belong to are marked."""
     unfinished = [c for c in chains if c.open_at(first)]
     told = named.message_ids.get(ident)
     if told:
@@ -157,7 +158,7 @@ def _continued(
         certain = len(candidates) == len(fitting) == 1 and bool(fitting[0].sightings)
     for chain in candidates:
         chain.ambiguous |= not certain
-    return (fitting[-1] if fitting else None), not certain
+    return (fitting[-1] if certain and fitting else None), not certain
 
 
 def _interrupted(chain: Chain, index: int, deaths: list[int]) -> bool:

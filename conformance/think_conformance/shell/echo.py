@@ -27,7 +27,9 @@ def conversation(
         if not isinstance(frame, dict):
             continue
         if frame.get("type") == "cf_agent_chat_messages":
-            messages |= {m["id"]: m for m in frame["messages"]}
+            listed = frame.get("messages")
+            well_formed = (m for m in listed if _is_message(m)) if isinstance(listed, list) else ()
+            messages |= {m["id"]: m for m in well_formed}
         elif frame.get("type") == "cf_agent_use_chat_response" and not frame.get("error"):
             _stream(frame, streams, messages)
     answers = iter(range(1, len(messages) + 1))
@@ -37,13 +39,20 @@ def conversation(
     ]
 
 
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("id"), str) and isinstance(value.get("role"), str)
+
+
 def _stream(frame: Message, streams: dict[str, MessageBuilder], messages: dict[str, Message]) -> None:
-    request = frame["id"]
-    if frame["done"] or not frame["body"]:
+    request = frame.get("id")
+    try:
+        chunk = loads(frame.get("body") or "")
+    except (ValueError, TypeError):
         return
-    chunk = loads(frame["body"])
+    if not isinstance(request, str) or not isinstance(chunk, dict):
+        return
     if chunk.get("type") == "start":
-        streams[request] = MessageBuilder(chunk.get("messageId") or f"own-{request}")
+        streams[request] = MessageBuilder(str(chunk.get("messageId") or f"own-{request}"))
     if builder := streams.get(request):
         builder.apply(chunk)
         if builder.has_content:

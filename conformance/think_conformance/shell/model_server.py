@@ -36,7 +36,8 @@ class ModelServer:
         self.url = ""
 
     async def start(self, host: str = LOOPBACK, port: int = 0) -> None:
-        """Listen; afterwards `address` is host and port, and `url` is the base URL, `/v1` included. OSError if the port is taken."""
+        """Listen; afterwards `address` is host and port, `url` the base URL, `/v1` included. OSError if
+        the port is taken."""
         app = web.Application(client_max_size=_PROMPT_LIMIT)
         app.router.add_post("/v1/chat/completions", self._serve)
         # A caller that hangs up must be noticed also while the script holds at a gate.

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.agreement import flaky
 from think_conformance.checkers.base import Verdict, judge
 from think_conformance.history.op import History
 from think_conformance.plan import About, TargetPart
 from think_conformance.scenarios.base import Scenario
-from think_conformance.checkers.agreement import flaky
 from think_conformance.shell.case import Case
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.recorder import Recorder
@@ -174,6 +174,7 @@ class Run:
             "claims": list(target.claims),
             "kind": "command" if target.start else "url",
             "facts": target.facts,
+            "heartbeat_s": target.heartbeat_s,
             "seed": self._options.seed,
             "name": name,
             "plan": msgspec.to_builtins(plan),

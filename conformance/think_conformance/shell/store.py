@@ -55,7 +55,7 @@ class Store:
                 (folder / name).mkdir()
         except OSError as error:
             raise UsageError(
-                f"the output folder {folder} cannot be written ({error.strerror}): name another one with --out"
+                f"the output folder {folder} cannot be written ({error.strerror}): name another --out"
             ) from None
 
     def case(self, case: str) -> Path:

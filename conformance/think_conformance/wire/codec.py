@@ -55,7 +55,8 @@ def decode_client(text: str | bytes) -> ClientFrame | Unreadable:
     try:
         return _client.decode(text)
     except _REFUSED as error:
-        return _again(text, ClientFrame, CLIENT_TYPES, error)
+        again: ClientFrame | Unreadable = _again(text, ClientFrame, CLIENT_TYPES, error)
+        return again
 
 
 def decode_server(text: str | bytes) -> ServerFrame | Unreadable:
@@ -63,7 +64,8 @@ def decode_server(text: str | bytes) -> ServerFrame | Unreadable:
     try:
         return _server.decode(text)
     except _REFUSED as error:
-        return _again(text, ServerFrame, SERVER_TYPES, error)
+        again: ServerFrame | Unreadable = _again(text, ServerFrame, SERVER_TYPES, error)
+        return again
 
 
 def dumps(value: Any) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, Protocol
 
 from think_proxy.carriers.http1 import Conversation
@@ -22,7 +24,10 @@ LANE_LIMIT = 256 * 1024
 """Bytes a stopped lane gathers before it stops reading (one more read of the loop may come on top)."""
 
 FLUSH_S = 2.0
-"""How long a reset waits for what was written before it to leave this process."""
+"""How long a reset waits for what was written before it to be sent."""
+
+FLUSH_POLL_S = 0.01
+"""How often it looks: the kernel tells when asked, it does not call."""
 
 FAREWELL_S = 5.0
 """How long a peer that was told the end has to end its own side."""
@@ -45,6 +50,16 @@ class Owner(Protocol):
     def gone(self, relay: Relay) -> None: ...
 
 
+def kernel_unsent(sock: socket.socket) -> int:
+    """Bytes the kernel took and has not sent, which a reset would throw away; 0 where it does not tell."""
+    if sys.platform != "linux":
+        return 0
+    import fcntl
+
+    siocoutqnsd = 0x894B  # linux/sockios.h
+    return int.from_bytes(fcntl.ioctl(sock.fileno(), siocoutqnsd, bytes(4)), sys.byteorder)
+
+
 class Side(asyncio.Protocol):
     """One TCP connection. What it says goes into `lane`; `feeder` is the lane that writes to it."""
 
@@ -60,6 +75,7 @@ class Side(asyncio.Protocol):
         self._said_end = False
         self._heard_end = False
         self._resetting = False
+        self._was_reset = False
         self._reading = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -79,7 +95,7 @@ class Side(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connected = self.writable = False
-        self.lane.end("reset" if exc else "fin")
+        self.lane.end("reset" if exc or self._was_reset else "fin")
         self.feeder.die()
         self._relay.side_gone()
 
@@ -87,11 +103,8 @@ class Side(asyncio.Protocol):
         self.writable = False
 
     def resume_writing(self) -> None:
-        if self._resetting:
-            self._reset_now()
-        else:
-            self.writable = True
-            self.feeder.pump()
+        self.writable = True
+        self.feeder.pump()
 
     def read(self, reading: bool) -> None:
         """Reads, or stops reading, so that the peer feels it."""
@@ -111,33 +124,32 @@ class Side(asyncio.Protocol):
         try:
             self.transport.write_eof()
         except OSError:  # the peer has reset, and the loop does not know yet
+            self._was_reset = True
             self.transport.abort()
-            self.lane.end("reset")
         else:
             self._close_if_over()
 
     def reset(self) -> None:
-        """RST, behind what was written, as far as that can leave within FLUSH_S."""
+        """RST, behind what was written, as far as that can be sent within FLUSH_S."""
         if not self.connected or self._resetting:
             return
         self._resetting = True
-        self.writable = False
-        self.transport.set_write_buffer_limits(0)
-        if self.transport.get_write_buffer_size():
-            self._relay.later(FLUSH_S, self._reset_now)
-        else:
-            self._reset_now()
+        self._reset_when_sent(asyncio.get_running_loop().time() + FLUSH_S)
 
     def abort(self) -> None:
         if self.connected:
             self.transport.abort()
 
-    def _reset_now(self) -> None:
-        if self.connected:
-            linger_not = struct.pack("ii", 1, 0)
-            sock = self.transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not)
-            self.transport.abort()
+    def _reset_when_sent(self, deadline: float) -> None:
+        if not self.connected:
+            return
+        sock = self.transport.get_extra_info("socket")
+        unsent = self.transport.get_write_buffer_size() + kernel_unsent(sock)
+        if unsent and asyncio.get_running_loop().time() < deadline:
+            self._relay.later(FLUSH_POLL_S, partial(self._reset_when_sent, deadline))
+            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def _close_if_over(self) -> None:
         if self._said_end and self._heard_end:
@@ -167,7 +179,7 @@ class Lane:
 
     def end(self, how: Ending) -> None:
         """The source has ended. A reset may follow a FIN."""
-        if not self._dead and self._ending != "reset":
+        if not self._dead:
             self._ending = how
             self.pump()
 
@@ -216,7 +228,7 @@ class Lane:
             self._end_sink(self._ending)
         # An open lane of messages keeps at most one message that is not whole yet.
         full = len(self._buffer) > LANE_LIMIT and not (self._open and self._messages is not None)
-        self.source.read(self._dead or not full)
+        self.source.read(not full)
 
     @property
     def _open(self) -> bool:

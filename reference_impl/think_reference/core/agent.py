@@ -25,7 +25,7 @@ from think_conformance.wire.frames import (
     ResumeRequest,
     RpcRequest,
 )
-from think_reference.core.application import Application, Storage
+from think_reference.core.application import Aborted, Application, Storage
 from think_reference.core.base import Base
 from think_reference.core.effects import (
     AbortModel,
@@ -37,6 +37,7 @@ from think_reference.core.effects import (
     DropChunks,
     DropMeta,
     Effect,
+    Evict,
     Persist,
     PutMeta,
     PutTurn,
@@ -94,6 +95,11 @@ class Agent:
     def messages(self) -> list[Message]:
         """The stored transcript (WIRE-14)."""
         return self._transcript.messages
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn is open: nothing is lost when the agent is unloaded."""
+        return not self._turns.unended()
 
     def load(self, rows: Rows, now: float) -> list[Effect]:
         """Take over what a journal holds: interrupted turns are put back, then the queue goes on."""
@@ -195,7 +201,13 @@ class Agent:
                 self._on_rpc(conn, frame)
 
     def _on_rpc(self, conn: int, frame: RpcRequest) -> None:
-        answer = call(self._application, frame)
+        try:
+            answer = call(self._application, frame)
+        except Aborted:
+            self._do(
+                Evict(None if self.idle else self._now + self._application.keep_alive_interval_ms / 1000)
+            )
+            return
         if written := self._storage.drain():
             self._persist(*written)
         self._do(Send(conn, answer))

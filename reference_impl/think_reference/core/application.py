@@ -37,6 +37,10 @@ class NotCallable(Exception):
     """A client may not call this; the text is the answer (WIRE-31)."""
 
 
+class Aborted(Exception):
+    """The application wants its agent dropped at once, as if its host had died."""
+
+
 class Application(Protocol):
     """Read once, when the agent is loaded."""
 
@@ -51,6 +55,10 @@ class Application(Protocol):
     @property
     def prepare_delay_ms(self) -> int:
         """How long a turn is held between its start and the opening of its stream."""
+
+    @property
+    def keep_alive_interval_ms(self) -> int:
+        """How soon a dropped agent with unended turns wakes by itself (TURN-29)."""
 
     def method(self, name: str) -> Callable[..., Any]:
         """The method a client may call by this name; raises NotCallable."""

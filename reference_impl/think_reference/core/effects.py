@@ -153,4 +153,12 @@ class CancelTimer(Struct, frozen=True):
     key: str
 
 
-Effect = Persist | Send | Broadcast | Replay | CallModel | AbortModel | SetTimer | CancelTimer
+class Evict(Struct, frozen=True):
+    """Drop this agent as a kill would: its work aborted, its sockets cut without a close frame, no
+    event to it any more. It is loaded again at `wake_at` (same clock as `now`) or, sooner, by the next
+    connection; `None`: only by that."""
+
+    wake_at: float | None
+
+
+Effect = Persist | Send | Broadcast | Replay | CallModel | AbortModel | SetTimer | CancelTimer | Evict

@@ -19,6 +19,7 @@ from think_reference.core.effects import (
     CallModel,
     CancelTimer,
     Effect,
+    Evict,
     Persist,
     Replay,
     Send,
@@ -41,12 +42,20 @@ from think_reference.shell.outbox import Outbox
 
 
 class Driver:
-    """One loaded agent. `fatal` is told of an error after which nothing may be sent any more."""
+    """One loaded agent, until it is stopped: no later instance shares its journal handle, so nothing
+    of this one can write when another is loaded. `evicted` is told that the agent was dropped and in how
+    many seconds it wants to wake; `fatal` of an error after which nothing may be sent any more."""
 
     def __init__(
-        self, agent: Agent, journal: Journal, model: Model, fatal: Callable[[BaseException], None]
+        self,
+        agent: Agent,
+        journal: Journal,
+        model: Model,
+        evicted: Callable[[float | None], None],
+        fatal: Callable[[BaseException], None],
     ) -> None:
-        self._agent, self._journal, self._model, self._fatal = agent, journal, model, fatal
+        self._agent, self._journal, self._model = agent, journal, model
+        self._evicted, self._fatal = evicted, fatal
         self._outboxes: dict[int, Outbox] = {}
         self._connections = 0
         self._calls: dict[str, asyncio.Task[None]] = {}
@@ -57,6 +66,11 @@ class Driver:
     def messages(self) -> list[Message]:
         """The stored transcript."""
         return self._agent.messages
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may be unloaded: nobody is connected, no turn is open."""
+        return not self._outboxes and self._agent.idle
 
     def load(self) -> None:
         """Take over the journal; raises JournalError."""
@@ -75,7 +89,7 @@ class Driver:
 
     def disconnect(self, conn: int) -> None:
         """The connection is gone."""
-        del self._outboxes[conn]
+        self._outboxes.pop(conn, None)
         self._on(Disconnected(conn))
 
     def stop(self) -> None:
@@ -120,6 +134,15 @@ class Driver:
                     self._timers[key] = asyncio.get_running_loop().call_later(wait, self._fire, key)
                 case CancelTimer(key):
                     self._timers.pop(key).cancel()
+                case Evict(wake_at):
+                    self._drop(wake_at)
+
+    def _drop(self, wake_at: float | None) -> None:
+        self.stop()
+        outboxes, self._outboxes = self._outboxes, {}
+        for outbox in outboxes.values():
+            outbox.abort()
+        self._evicted(None if wake_at is None else max(0.0, wake_at - clock.now()))
 
     def _fire(self, key: str) -> None:
         del self._timers[key]

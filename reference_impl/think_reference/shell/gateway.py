@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from think_conformance.wire.codec import dumps
-from think_reference.shell.driver import Driver
 from think_reference.shell.host import Host
 from think_reference.shell.journal import JournalError
 from think_reference.shell.outbox import Outbox
 
 MAX_FRAME = 4 * 1024 * 1024
 CLOSE_S = 2.0
-TRY_AGAIN_LATER = 1013
 
 
 class Gateway:
@@ -47,17 +45,22 @@ class Gateway:
         except JournalError as error:
             return web.Response(status=500, text=str(error))
         if request.headers.get("Upgrade", "").lower() == "websocket":
-            return await self._chat(request, driver)
+            return await self._chat(request, kind, name)
         if path.endswith("/get-messages"):
             return web.Response(text=dumps(driver.messages), content_type="application/json")
         return web.Response(status=404, text="Not implemented")
 
-    async def _chat(self, request: web.Request, driver: Driver) -> web.WebSocketResponse:
+    async def _chat(self, request: web.Request, kind: str, name: str) -> web.WebSocketResponse:
         """One chat socket. A `_pk` in the query names it for its client; nothing here depends on it,
         since two sockets may share one (WIRE-16)."""
         socket = web.WebSocketResponse(compress=False, max_msg_size=MAX_FRAME, timeout=CLOSE_S)
         await socket.prepare(request)
-        outbox = Outbox(socket.send_str, lambda: self._cut_off(request, socket))
+        try:  # again: it may have been dropped while the socket was prepared
+            driver = self._host.agent(kind, name)
+        except JournalError as error:
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:120])
+            return socket
+        outbox = Outbox(socket.send_str, lambda: self._cut_off(request, socket), lambda: _abort(request))
         writer = asyncio.ensure_future(outbox.run())
         conn = driver.connect(outbox)
         try:
@@ -84,9 +87,13 @@ async def _close(request: web.Request, socket: web.WebSocketResponse) -> None:
     """Say why, then cut: who does not read would not read that either."""
     try:
         async with asyncio.timeout(CLOSE_S):
-            await socket.close(code=TRY_AGAIN_LATER, message=b"too slow", drain=False)
+            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"too slow", drain=False)
     except (TimeoutError, ConnectionError):
         pass
     finally:
-        if request.transport is not None:
-            request.transport.abort()
+        _abort(request)
+
+
+def _abort(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()

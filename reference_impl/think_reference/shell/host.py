@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from think_reference.agent import Think
@@ -12,6 +14,12 @@ from think_reference.core.policies import Policies
 from think_reference.shell.driver import Driver
 from think_reference.shell.journal import Journal, JournalError, path_of, unfinished
 from think_reference.shell.model import Model
+
+UNLOAD_S = 60.0
+"""How long an agent is at least idle before it is unloaded; twice that at most."""
+
+Key = tuple[str, str]
+"""(kebab class name, agent name)"""
 
 
 class Host:
@@ -26,38 +34,71 @@ class Host:
         *,
         policies: Policies | None = None,
         durable: bool = False,
+        unload_s: float = UNLOAD_S,
     ) -> None:
         self._classes = {kebab(binding): cls for binding, cls in classes.items()}
         self._folder, self._model, self._fatal = folder, model, fatal
         self._policies, self._durable = policies, durable
-        self._drivers: dict[tuple[str, str], Driver] = {}
+        self._unload_s = unload_s
+        self._drivers: dict[Key, Driver] = {}
+        self._idle: set[Key] = set()
+        self._wakes: dict[Key, asyncio.TimerHandle] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
 
     def serves(self, kind: str) -> bool:
         """Whether there is a class of this kebab name."""
         return kind in self._classes
 
     def restore(self) -> None:
-        """Load every agent with unfinished work: it is put back before anyone can connect."""
+        """Load every agent with unfinished work: it is put back before anyone can connect. From now
+        on idle agents are unloaded."""
         for kind, name in unfinished(self._folder):
             if self.serves(kind):
                 self.agent(kind, name)
+        self._sweep()
 
     def agent(self, kind: str, name: str) -> Driver:
         """The agent, loaded if it was not; raises JournalError."""
         key = (kind, name)
+        self._idle.discard(key)
         if key not in self._drivers:
             journal = Journal(path_of(self._folder, kind, name), kind, name, durable=self._durable)
             agent = Agent(name, kind, self._classes[kind], self._policies)
-            driver = Driver(agent, journal, self._model, self._fatal)
+            driver = Driver(agent, journal, self._model, partial(self._on_evicted, key), self._fatal)
             try:
                 driver.load()
             except JournalError:
                 driver.stop()
                 raise
             self._drivers[key] = driver
+            if wake := self._wakes.pop(key, None):
+                wake.cancel()
         return self._drivers[key]
 
     def stop(self) -> None:
         """Stop every agent."""
+        for timer in (self._sweeper, *self._wakes.values()):
+            if timer is not None:
+                timer.cancel()
         for driver in self._drivers.values():
             driver.stop()
+
+    def _on_evicted(self, key: Key, wake_s: float | None) -> None:
+        del self._drivers[key]
+        if wake_s is not None:
+            self._wakes[key] = asyncio.get_running_loop().call_later(wake_s, self._wake, key)
+
+    def _wake(self, key: Key) -> None:
+        """The heartbeat of an agent that nobody connected to since it was dropped (TURN-29)."""
+        try:
+            self.agent(*key)
+        except JournalError as error:
+            self._fatal(error)
+
+    def _sweep(self) -> None:
+        """Unload what was idle at the last sweep too and was not asked for in between."""
+        idle = {key for key, driver in self._drivers.items() if driver.idle}
+        for key in idle & self._idle:
+            self._drivers.pop(key).stop()
+        self._idle = idle - self._idle
+        self._sweeper = asyncio.get_running_loop().call_later(self._unload_s, self._sweep)

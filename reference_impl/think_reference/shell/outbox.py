@@ -27,10 +27,15 @@ ENTRY_COST = 64
 
 class Outbox:
     """`send` writes one text to the socket and may wait. `overflow` is called once, when more than
-    LIMIT bytes wait; from then on nothing is taken."""
+    LIMIT bytes wait; from then on nothing is taken. `abort` ends the connection without a word."""
 
-    def __init__(self, send: Callable[[str], Awaitable[None]], overflow: Callable[[], None]) -> None:
-        self._send, self._overflow = send, overflow
+    def __init__(
+        self,
+        send: Callable[[str], Awaitable[None]],
+        overflow: Callable[[], None],
+        abort: Callable[[], None],
+    ) -> None:
+        self._send, self._overflow, self._abort = send, overflow, abort
         self._waiting: deque[tuple[str | Replay, int]] = deque()
         self._size = 0
         self._full = False
@@ -56,14 +61,22 @@ class Outbox:
                     await asyncio.sleep(0)  # a fast reader of a long replay must not hold up the others
                 self._size -= cost
 
+    def abort(self) -> None:
+        """Send nothing any more and cut the connection."""
+        self._shut()
+        self._abort()
+
+    def _shut(self) -> None:
+        self._full = True
+        self._waiting.clear()
+
     def _add(self, entry: str | Replay, cost: int) -> None:
         if self._full:
             return
         cost = min(cost, MOST_COST)
         self._size += cost
         if self._size > LIMIT:
-            self._full = True
-            self._waiting.clear()
+            self._shut()
             self._overflow()
             return
         self._waiting.append((entry, cost))

@@ -10,7 +10,7 @@ from reference_world import World, user
 from think_conformance.wire.frames import RpcRequest, RpcResponse
 from think_reference.agent import ConformanceAgent, Think
 from think_reference.core.application import Storage
-from think_reference.core.effects import Persist, PutMeta, Send
+from think_reference.core.effects import Evict, Persist, PutMeta, Send
 from think_reference.core.events import Received
 
 
@@ -38,6 +38,7 @@ def test_an_option_that_is_unknown_or_wrong_is_refused(options: dict[str, Any]) 
     world, effects = configured(**options)
     (send,) = effects
     assert not send.frame.success
+    assert next(iter(options)) in send.frame.error
     assert world.rows.meta == {}
 
 
@@ -54,3 +55,14 @@ def test_without_configuration_the_defaults_are_those_of_the_class() -> None:
         Think.prepare_delay_ms,
         Think.terminal_message,
     )
+
+
+@pytest.mark.parametrize("open_turn", [False, True])
+def test_evict_drops_the_agent_without_an_answer_and_wakes_it_only_for_an_open_turn(open_turn: bool) -> None:
+    world, _ = configured(keepAliveIntervalMs=400)
+    world.crash()
+    world.connect(1)
+    if open_turn:
+        world.send(1, "r1", user("u1"))
+    effects = world.on(Received(1, RpcRequest(id="e", method="evict", args=[])))
+    assert effects == [Evict(world.now + 0.4 if open_turn else None)]

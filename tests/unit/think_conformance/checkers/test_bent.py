@@ -163,7 +163,7 @@ def store_a_message_twice(view: View, data: st.DataObject) -> History:
 
 
 def say_nothing_of_a_turn(view: View, data: st.DataObject) -> History:
-    chains = [c for c in view.chains if c.accepted is not None and not c.cancels]
+    chains = [c for c in view.chains if c.accepted is not None and not c.cancels and len(c.ids) == 1]
     assume(chains)
     chain = data.draw(st.sampled_from(chains))
     number = chain.root[1:]

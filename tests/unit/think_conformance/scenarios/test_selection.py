@@ -70,7 +70,10 @@ def test_a_part_of_a_requirement_id_is_no_match() -> None:
 
 def test_profiles_select_what_exercises_them() -> None:
     assert [s.id for s in by_profile(SCENARIOS, ROWS, ["core"])] == ["resume.reset", "recovery.kill"]
-    assert [s.id for s in by_profile(SCENARIOS, ROWS, ["resume", "control"])] == ["resume.reset", "control.stop"]
+    assert [s.id for s in by_profile(SCENARIOS, ROWS, ["resume", "control"])] == [
+        "resume.reset",
+        "control.stop",
+    ]
     assert by_profile(SCENARIOS, ROWS, []) == SCENARIOS
 
 

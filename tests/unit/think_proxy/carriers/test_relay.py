@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,6 +215,14 @@ async def test_data_before_a_reset_arrives() -> None:
         assert await client.rest() == (said(1), "reset")
 
 
+async def test_a_reset_that_the_loop_has_not_noticed_is_passed_on() -> None:
+    async with rig() as r:
+        client, upstream = await r.open()
+        upstream.fin()
+        client.reset()
+        assert (await upstream.rest())[1] == "reset"
+
+
 async def test_nobody_upstream_refuses_the_client() -> None:
     async with rig() as r:
         with socket.socket() as free:
@@ -225,6 +234,24 @@ async def test_nobody_upstream_refuses_the_client() -> None:
         kind, ids, payload = await r.journal.seen("info")
         assert (kind, ids) == ("info", {})
         assert "Connect call failed" in payload["reason"]
+
+
+@pytest.mark.parametrize("ending", ["fin", "reset"])
+async def test_nothing_is_left_of_a_connection_that_ended(ending: str) -> None:
+    async with rig() as r:
+        before = open_files()
+        for _ in range(5):
+            client, upstream = await r.open()
+            await the_ending_passes(client, upstream, ending)
+            client.writer.transport.abort()
+            upstream.writer.transport.abort()
+        async with asyncio.timeout(DEADLINE_S):
+            while open_files() > before:
+                await asyncio.sleep(0.01)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_close_ends_every_connection() -> None:

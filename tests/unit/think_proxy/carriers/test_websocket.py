@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, WSMsgType, web
 
-from proxy_rig import CONT, PING, SCOPE, Peer, asked, faults, frame, rig, said
+from proxy_rig import CONT, DEADLINE_S, PING, SCOPE, Peer, asked, faults, frame, rig, said
+from think_proxy.carriers import relay
 from think_proxy.carriers.websocket import EmbeddedProxy
 from think_proxy.engine import Unsupported
 
@@ -40,6 +41,37 @@ async def test_cut_at_the_third_message(how: str, ending: str) -> None:
         assert await client.rest() == (said(1) + said(2), ending)
         assert await upstream.rest() == (b"", ending)
         assert done(r) == [(["cut"], "done")]
+
+
+async def test_a_reset_comes_behind_all_that_passed_before_it() -> None:
+    async with rig() as r:
+        r.arm({"when": {"direction": "down", "nth": 9}, "do": [{"cut": "reset"}]})
+        client, upstream = await r.open()
+        client.writer.transport.pause_reading()
+        before = frame(bytes(65_000)) * 8
+        upstream.send(before + said(1))
+        await r.journal.seen("fault-done")
+        client.writer.transport.resume_reading()
+        assert await client.rest() == (before, "reset")
+
+
+async def keep_talking(peer: Peer) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            peer.send(asked(1))
+            await peer.writer.drain()
+            await asyncio.sleep(0.01)
+
+
+async def test_who_does_not_answer_an_orderly_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "FAREWELL_S", 0.1)
+    async with rig() as r:
+        r.arm({"when": THIRD, "do": [{"cut": "fin"}]})
+        client, upstream = await r.open()
+        upstream.send(said(1) + said(2) + said(3))
+        assert await client.rest() == (said(1) + said(2), "fin")
+        with pytest.raises(ConnectionError):
+            await keep_talking(client)
 
 
 async def test_close_code_is_told_to_the_client_alone() -> None:
@@ -267,9 +299,9 @@ async def test_healing_ends_a_list_early() -> None:
         upstream.send(said(1) + said(2) + said(3))
         await r.journal.seen("fault-fired")
         await r.proxy.heal(None)
-        await client.expect(said(1) + said(2) + said(3))
-        (_, _, payload) = await r.journal.seen("fault-done")
+        [(_, _, payload)] = r.journal.of("fault-done")
         assert payload == {"did": ["stall"], "outcome": "error", "reason": "healed before the list was done"}
+        await client.expect(said(1) + said(2) + said(3))
 
 
 # ---- counting and scopes --------------------------------------------------------------------------------
@@ -321,6 +353,23 @@ async def test_healing_disarms_one_scope() -> None:
         upstream.send(said(1))
         await client.expect(said(1))
         assert r.journal.of("fault-fired") == []
+
+
+async def test_healing_lifts_the_faults_of_one_scope() -> None:
+    async with rig() as r:
+        row = {"when": {"direction": "down"}, "do": [{"stall": {"for": 20}}]}
+        r.arm(row)
+        r.arm(row, scope="/agents/a/two")
+        client, upstream = await r.open()
+        two_client, two_upstream = await r.open("/agents/a/two")
+        upstream.send(said(1))
+        two_upstream.send(said(1))
+        await r.journal.seen("fault-fired", 2)
+        await r.proxy.heal(SCOPE)
+        await client.expect(said(1))
+        assert two_client.silent()
+        await r.proxy.heal(None)
+        await two_client.expect(said(1))
 
 
 async def test_a_fault_may_hit_what_a_client_says() -> None:

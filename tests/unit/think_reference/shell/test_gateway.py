@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from think_conformance.wire.codec import loads
 from think_reference.agent import Think
 from think_reference.core.effects import Write
 from think_reference.shell import outbox
+from think_reference.shell.driver import Driver
 from think_reference.shell.gateway import Gateway
 from think_reference.shell.host import Host
 from think_reference.shell.journal import Journal, JournalError
@@ -21,9 +23,13 @@ from think_reference.shell.model import Model
 
 
 @asynccontextmanager
-async def front(folder: Path, fatal: Callable[[BaseException], None]) -> AsyncIterator[str]:
+async def front(
+    folder: Path, fatal: Callable[[BaseException], None], kind: type[Think] = Think, **more: float
+) -> AsyncIterator[str]:
+    """A front in this process; the URL of one agent behind it."""
     model = Model("http://127.0.0.1:1/v1")
-    host = Host({"MyAgent": Think}, folder, model, fatal)
+    host = Host({"MyAgent": kind}, folder, model, fatal, **more)
+    host.restore()
     runner = web.AppRunner(Gateway(host).application(), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -67,3 +73,48 @@ async def test_a_journal_that_cannot_be_written_ends_the_process_and_shows_nothi
             await chat.ping()
             assert (await chat.receive(5)).type == WSMsgType.PONG
     assert [str(error) for error in errors] == ["disk full"]
+
+
+async def test_an_idle_agent_is_unloaded_and_comes_back_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
+) -> None:
+    closed = asyncio.Event()
+    close = Journal.close
+
+    def noted(self: Journal) -> None:
+        close(self)
+        closed.set()
+
+    monkeypatch.setattr(Journal, "close", noted)
+    async with front(tmp_path, pytest.fail, unload_s=0.05) as url:
+        async with http.ws_connect(url) as chat:
+            await chat.send_json({"type": "cf_agent_state", "state": 1})
+            await chat.send_json({"type": "cf_agent_stream_resume_request"})
+            while (await chat.receive_json(timeout=5))["type"] != "cf_agent_stream_resume_none":
+                pass
+            with pytest.raises(TimeoutError):  # a connection keeps it loaded
+                await asyncio.wait_for(closed.wait(), 0.2)
+        await asyncio.wait_for(closed.wait(), 5)
+        async with http.ws_connect(url) as chat:
+            greeting = [await chat.receive_json(timeout=5) for _ in range(3)]
+        assert greeting[2] == {"type": "cf_agent_state", "state": 1}
+
+
+async def test_an_agent_that_cannot_be_loaded_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
+) -> None:
+    """Gone between the request and its upgrade: told on the socket, by an error status before."""
+    agent, calls = Host.agent, iter([True, False, False])
+
+    def failing(self: Host, kind: str, name: str) -> Driver:
+        if next(calls):
+            return agent(self, kind, name)
+        raise JournalError("no such disk")
+
+    monkeypatch.setattr(Host, "agent", failing)
+    async with front(tmp_path, pytest.fail) as url:
+        async with http.ws_connect(url) as chat:
+            message = await chat.receive(5)
+        async with http.get(url) as answer:
+            assert (answer.status, await answer.text()) == (500, "no such disk")
+    assert (message.type, message.data, message.extra) == (WSMsgType.CLOSE, 1011, "no such disk")

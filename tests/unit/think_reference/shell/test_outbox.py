@@ -20,7 +20,7 @@ class Socket:
         self.changed = asyncio.Condition()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.overflows = 0
+        self.overflows = self.aborts = 0
 
     async def send(self, text: str) -> None:
         await self.gate.wait()
@@ -35,11 +35,14 @@ class Socket:
     def overflow(self) -> None:
         self.overflows += 1
 
+    def abort(self) -> None:
+        self.aborts += 1
+
 
 @asynccontextmanager
 async def running() -> AsyncIterator[tuple[Outbox, Socket]]:
     socket = Socket()
-    outbox = Outbox(socket.send, socket.overflow)
+    outbox = Outbox(socket.send, socket.overflow, socket.abort)
     task = asyncio.ensure_future(outbox.run())
     try:
         yield outbox, socket
@@ -96,3 +99,16 @@ async def test_a_replay_counts_for_little_but_not_for_nothing() -> None:
         for _ in range(1100):
             outbox.replay(big)
         assert socket.overflows == 1
+
+
+async def test_an_aborted_connection_is_cut_once_and_sends_nothing_that_waits() -> None:
+    async with running() as (outbox, socket):
+        socket.gate.clear()
+        outbox.put("held")
+        outbox.put("waiting")
+        outbox.abort()
+        socket.gate.set()
+        await socket.has_sent(1)
+        outbox.put("later")
+        await asyncio.sleep(0)
+    assert (socket.sent, socket.aborts, socket.overflows) == (["held"], 1, 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import WSMsgType
 from yarl import URL
 
 from reference_world import texts_of, user
@@ -139,6 +140,40 @@ async def test_a_killed_server_goes_on_by_itself(
     assert texts == ["hello", "one two", "u2", "three"]
     assert len(fake_model.prompts) == 3
     assert [m["content"] for m in fake_model.prompts[1]][:2] == ["hello", "one "]
+
+
+async def test_an_evicted_agent_is_cut_off_and_goes_on_by_itself(
+    server: Any, fake_model: Any, dial: Any, http: aiohttp.ClientSession
+) -> None:
+    fake_model.answers = [["one ", ...], ["two"]]
+    a, control = await dial(server.url), await dial(server.url)
+    await control.send("rpc", id="c", method="configure", args=[{"keepAliveIntervalMs": 50}])
+    await control.send("rpc", id="e", method="evict", args=[])
+    assert await _ending(control) == await _ending(a) == WSMsgType.CLOSED, "no close frame"
+
+    a, control = await dial(server.url), await dial(server.url)
+    await a.ask("r1", U1)
+    await a.until(is_delta)
+    await control.send("rpc", id="e", method="evict", args=[])
+    assert await _ending(a) == WSMsgType.CLOSED
+    async with asyncio.timeout(15):
+        await fake_model.hung_up.wait()
+    await fake_model.calls(2)  # nobody is connected
+    b = await dial(server.url)
+    await b.send("cf_agent_use_chat_request", id="r1", init={"method": "POST", "body": "{}"})
+    await b.until(lambda f: is_terminal(f) and f["outcome"] != "recovering")
+    async with http.get(server.url + AGENT + "/get-messages") as answer:
+        assert [text.partition(": ")[2] for text in texts_of(await answer.json())] == ["hello", "one two"]
+    assert len(fake_model.prompts) == 2
+
+
+async def _ending(client: Any) -> aiohttp.WSMsgType:
+    """How the connection ends: CLOSE is a close frame, CLOSED is none."""
+    async with asyncio.timeout(15):
+        while (message := await client.socket.receive()).type is WSMsgType.TEXT:
+            pass
+    ended: aiohttp.WSMsgType = message.type
+    return ended
 
 
 async def test_a_reader_that_stopped_is_cut_off_and_delays_nobody(
