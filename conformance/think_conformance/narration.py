@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import Struct, to_builtins
+
 from think_conformance.plan import After, Operation, Plan, Step
 from think_proxy.plan import Action, CloseCode, Fault, For, Nested, Seen, Status, When
 
@@ -56,8 +58,9 @@ def _step(step: Step) -> str:
 
 
 def _operation(op: Operation) -> str:
-    after = f", once {_after(op.after)}" if op.after else ""
-    return f"{_deed(op)}{after}"
+    if op.after is None:
+        return _deed(op)
+    return f"{_deed(op)}{' until' if op.do == 'wait' else ', once'} {_after(op.after)}"
 
 
 def _deed(op: Operation) -> str:
@@ -118,15 +121,23 @@ def _seen(seen: Seen) -> str:
             return f"the {_nth(seen.nth)} {seen.kind or 'record'}{where}" + _with(seen.json)
 
 
-def _when(when: When) -> str:
+def _when(when: When, leg: str) -> str:
     if when.seen is not None:
-        return _seen(when.seen)
-    way = {"up": " towards the target", "down": " from the target", None: ""}[when.direction]
-    parts = [f"the {_nth(when.nth or 1)} {_message(when.json, when.nested)}{way}"]
-    parts += [f"of client {when.client}"] if when.client else []
+        return f"when {_seen(when.seen)}"
+    parts = [f"at the {_nth(when.nth or 1)} {_message(when.json, when.nested)} {_way(when, leg)}".rstrip()]
     known = ("connection", "offset", "elapsed_s", "probability", "fired", "call")
     parts += [f"{name} {getattr(when, name)}" for name in known if getattr(when, name) is not None]
     return ", ".join(parts)
+
+
+_FAR_ENDS = {"routing": "the agent host", "model": "the model", "effects": "the outside world"}
+
+
+def _way(when: When, leg: str) -> str:
+    """From whom or to whom the message goes, seen from the target."""
+    if leg == "client":
+        return {"up": "from ", "down": "to ", None: "of "}[when.direction] + (when.client or "a client")
+    return {"up": "to ", "down": "from ", None: "of "}[when.direction] + _FAR_ENDS.get(leg, leg)
 
 
 def _message(json: dict[str, Any] | None, nested: Nested | None) -> str:
@@ -156,8 +167,7 @@ def _with(json: dict[str, Any] | None) -> str:
 def _fault(fault: Fault) -> str:
     where = "" if fault.leg == "target" else f" on the {fault.leg} leg"
     often = f", up to {fault.times} times" if fault.times > 1 else ""
-    when = "when" if fault.when.seen else "at"
-    return f"strikes{where} {when} {_when(fault.when)}{often}: {', then '.join(map(_action, fault.do))}"
+    return f"strikes{where} {_when(fault.when, fault.leg)}{often}: {', then '.join(map(_action, fault.do))}"
 
 
 def _action(action: Action) -> str:
@@ -174,8 +184,8 @@ def _action(action: Action) -> str:
             return value if action.name == "process" else f"{action.name} ({value})"
         case True:
             return action.name
-        case dict():
-            return f"{action.name} ({_pairs(value)})"
+        case dict() | Struct():
+            return f"{action.name} ({_pairs(to_builtins(value))})"
         case _:
             return f"{action.name} {value}"
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from xml.etree import ElementTree as xml
 
 from think_conformance.checkers.base import State
+from think_conformance.history.plain import plain
 from think_reports.model import CaseRow, RequirementRow, RunReport, VerdictRow
-from think_reports.plain import plain
 
 ELEMENT: dict[State, str] = {
     "failed": "failure",

@@ -1,7 +1,8 @@
 """What a report says, as data: `RunReport`, the content of `results.json`. Pure.
 
 Built from what a run directory holds: environment, verdicts, histories. Judges nothing: states
-come from the verdicts, levels and sentences from the catalogue. Every text is plain and bounded.
+come from the verdicts, levels and sentences from the catalogue. Every text is plain and bounded, and
+content that the kit did not script is covered.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from msgspec import Struct
 
 from think_conformance.catalogue.model import Level, Profile, Requirement
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
-from think_conformance.history.op import History
-from think_reports.frames import line
-from think_reports.plain import plain
+from think_conformance.history.content import OwnWords
+from think_conformance.history.lines import line
+from think_conformance.history.op import History, Record
+from think_conformance.history.plain import plain
 
 FRAMES_SHOWN = 12
 """Records quoted for one verdict; its `evidence` names them all."""
@@ -56,10 +58,11 @@ class RequirementRow(Struct, frozen=True, kw_only=True):
 
 
 class FaultRow(Struct, frozen=True, kw_only=True):
-    """A planned fault and how often its moment came."""
+    """A planned fault, how often its moment came, and the records that prove it, quoted."""
 
     id: str
     fired: int
+    proof: list[str] = []
 
 
 class VerdictRow(Struct, frozen=True, kw_only=True):
@@ -151,35 +154,43 @@ def _requirement(row: Requirement, verdicts: list[Verdict]) -> RequirementRow:
 def _case(case: str, history: History, verdicts: list[Verdict]) -> CaseRow:
     head = history[0].payload if history and history[0].kind == "case" else None
     told: dict[str, Any] = head if isinstance(head, dict) else {}
+    own = OwnWords(history)
     return CaseRow(
         case=case,
         scenario=str(told.get("scenario") or case.partition("@")[0]),
         title=str(told.get("title") or ""),
         state=worst(v.state for v in verdicts),
         duration_s=round(history[-1].at - history[0].at, 3) if history else 0.0,
-        faults=_faults(history),
-        verdicts=[_verdict(v, history) for v in verdicts],
+        faults=_faults(history, own),
+        verdicts=[_verdict(v, history, own) for v in verdicts],
     )
 
 
-def _faults(history: History) -> list[FaultRow]:
-    fired: dict[str, int] = {}
+def _faults(history: History, own: OwnWords) -> list[FaultRow]:
+    proofs: dict[str, list[Record]] = {}
     for record in history:
         fault = record.ids.get("fault")
         if record.kind in ("fault-planned", "fault-fired") and isinstance(fault, str):
-            fired[fault] = fired.get(fault, 0) + (record.kind == "fault-fired")
-    return [FaultRow(id=fault, fired=times) for fault, times in fired.items()]
+            proofs.setdefault(fault, []).extend([record] if record.kind == "fault-fired" else [])
+    return [
+        FaultRow(id=fault, fired=len(fired), proof=_quoted(fired, history, own))
+        for fault, fired in proofs.items()
+    ]
 
 
-def _verdict(verdict: Verdict, history: History) -> VerdictRow:
-    known = [i for i in verdict.evidence if 0 <= i < len(history)]
+def _verdict(verdict: Verdict, history: History, own: OwnWords) -> VerdictRow:
+    known = [history[i] for i in verdict.evidence if 0 <= i < len(history)]
     return VerdictRow(
         requirement=verdict.requirement,
         state=verdict.state,
-        reason=verdict.reason,
+        reason=own.only_quoted(verdict.reason),
         evidence=verdict.evidence,
-        frames=[line(history[i], history[0].at) for i in known[:FRAMES_SHOWN]],
+        frames=_quoted(known, history, own),
     )
+
+
+def _quoted(records: list[Record], history: History, own: OwnWords) -> list[str]:
+    return [line(record, history[0].at, own) for record in records[:FRAMES_SHOWN]]
 
 
 def _plainly(value: Any) -> Any:

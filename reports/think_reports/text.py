@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from think_conformance.checkers.base import WORST_FIRST, State
+from think_conformance.history.plain import plain
 from think_reports.model import CaseRow, RequirementRow, RunReport, VerdictRow
-from think_reports.plain import plain
 
 WIDTH = 100
 CASES_SHOWN = 3

@@ -126,7 +126,7 @@ def without_outcome(view: View, chain: Chain) -> bool:
     """Whether it is certain, when the epilogue is over, that no outcome of a turn can be learned."""
     if view.end is None or not view.reachable or view.evidence(chain).strength != "none":
         return False
-    elsewhere = any(c.ambiguous and c.finals for c in view.chains)
+    elsewhere = any(c.ambiguous and (c.finals or c.cancels) for c in view.chains)
     return not (chain.ambiguous and (elsewhere or chain.request is None))
 
 

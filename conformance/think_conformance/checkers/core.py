@@ -244,25 +244,26 @@ def _twice(
 
 @check("KIT-04", needs_quiet=True)
 def shown_text_is_kept(view: View) -> Finding:
-    """Where no crash came between, every text a client saw is in the final transcript."""
+    """Where no crash came between, every text a client saw, streamed or in a transcript, is in the
+    final transcript."""
     final = view.final
     if final is None:
         return Finding("nothing", NO_END)
-    stored = answers(final.messages)
-    seen: list[str] = []
-
-    def breaches() -> Iterator[Breach]:
-        for chain in judged(view):
-            if replaced(view, chain) or view.deaths_in(chain):
-                continue
+    seen: dict[str, tuple[str, int]] = {}
+    for chain in judged(view):
+        if not replaced(view, chain) and not view.deaths_in(chain):
             for (connection, request), chunks in view.streams.items():
                 for text in shown(chunks) if request in chain.ids else []:
-                    seen.append(text)
-                    if not any(text in answer for answer in stored):
-                        yield Breach(
-                            f"{connection} saw {text[:80]!r} of {request}, the transcript has no such answer",
-                            (chunks[-1].index, final.index),
-                        )
-
-    found = list(breaches())
-    return finding(found, seen=bool(seen), nothing="no text of an uninterrupted turn was seen")
+                    seen.setdefault(text, (f"{connection} saw of {request}", chunks[-1].index))
+    if not any(replaced(view, chain) for chain in view.chains):
+        for transcript in view.transcripts:
+            if max(view.deaths, default=0) < transcript.index < final.index:
+                for text in answers(transcript.messages):
+                    seen.setdefault(text, ("a transcript held", transcript.index))
+    stored = answers(final.messages)
+    breaches = (
+        Breach(f"{who} {text[:80]!r}, no stored answer has it", (index, final.index))
+        for text, (who, index) in seen.items()
+        if not any(text in answer for answer in stored)
+    )
+    return finding(breaches, seen=bool(seen), nothing="no text of an uninterrupted turn was seen")

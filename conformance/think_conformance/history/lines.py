@@ -11,7 +11,7 @@ from think_conformance.history.plain import plain
 LINE = 400
 """Characters of one line."""
 
-_TEXT, _CONTENT, _ITEMS, _DEPTH = 60, 1000, 6, 8
+_TEXT, _REASON, _CONTENT, _ITEMS, _DEPTH = 60, 200, 1000, 6, 8
 _NAMES = ("connection", "operation", "marker", "call", "gate", "fault")
 
 _STEERING = frozenset(
@@ -37,16 +37,18 @@ def line(record: Record, began: float, own: OwnWords) -> str:
     payload = record.payload
     if isinstance(payload, dict) and isinstance(payload.get("frame"), dict):
         payload = payload["frame"]
-    shown = "" if payload in (None, {}) else msgspec.json.encode(_Brief(own).fields(payload, _DEPTH)).decode()
+    shown = "" if payload in (None, {}) else _json(_Brief(own, by_run=record.source == "run").fields(payload, _DEPTH))
     words = [record.source, *names, record.kind, shown]
     return plain(f"#{record.index} +{record.at - began:.3f} s  {' '.join(w for w in words if w)}", LINE)
 
 
 class _Brief:
-    """Values with long texts, long lists and deep nesting cut, so that both ends of them show."""
+    """Values with long texts, long lists and deep nesting cut, so that both ends of them show. What is
+    content only shows the kit's own words; what the run says of itself is not content."""
 
-    def __init__(self, own: OwnWords) -> None:
+    def __init__(self, own: OwnWords, *, by_run: bool) -> None:
         self._own = own
+        self._by_run = by_run
 
     def fields(self, value: Any, depth: int) -> Any:
         """A value whose fields are known by name."""
@@ -62,12 +64,17 @@ class _Brief:
             return [self._field(name, item, depth - 1) for item in value[:_ITEMS]] + _left_out(value)
         if name == "body":
             value = _opened(value)
-        if isinstance(value, dict) and name in _STRUCTURE:
-            return self.fields(value, depth)
-        if name in _STEERING and not isinstance(value, dict):
-            one_word = isinstance(value, str) and not any(c.isspace() for c in value)
-            return plain(value, _TEXT) if one_word else self._content(value, depth) if isinstance(value, str) else value
-        return self._content(value, depth)
+        if isinstance(value, dict):
+            return self.fields(value, depth) if name in _STRUCTURE else self._content(value, depth)
+        if isinstance(value, str):
+            return self._text(name, value)
+        return value if name in _STEERING else self._content(value, depth)
+
+    def _text(self, name: str, text: str) -> str:
+        if name == "reason" and self._by_run:
+            return plain(self._own.only_quoted(text[:_CONTENT]), _REASON)
+        one_word = not any(c.isspace() for c in text)
+        return plain(text, _TEXT) if name in _STEERING and one_word else self._covered(text)
 
     def _content(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool):
@@ -79,10 +86,15 @@ class _Brief:
         if isinstance(value, dict):
             kept = list(value)[: 2 * _ITEMS]
             return {self._covered(name): self._content(value[name], depth - 1) for name in kept}
-        return self._covered(str(value))
+        shown = self._covered(str(value))
+        return value if shown == str(value) else shown
 
     def _covered(self, text: str) -> str:
         return plain(self._own.only(text[:_CONTENT]), _TEXT)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _left_out(items: list[Any]) -> list[str]:

@@ -116,26 +116,36 @@ class Driver:
             match effect:
                 case Persist(writes):
                     self._journal.write(writes)
-                case Send(conn, frame) if conn in self._outboxes:
-                    self._outboxes[conn].put(encode(frame))
-                case Broadcast(frame, excluding):
-                    text = encode(frame)
-                    for conn, outbox in self._outboxes.items():
-                        if conn not in excluding:
-                            outbox.put(text)
-                case Replay(conn) if conn in self._outboxes:
-                    self._outboxes[conn].replay(effect)
-                case CallModel():
-                    self._calls[effect.request_id] = asyncio.ensure_future(self._call(effect))
-                case AbortModel(request_id):
-                    self._calls.pop(request_id).cancel()
-                case SetTimer(key, at):
-                    wait = max(0.0, at - clock.now())
-                    self._timers[key] = asyncio.get_running_loop().call_later(wait, self._fire, key)
-                case CancelTimer(key):
-                    self._timers.pop(key).cancel()
-                case Evict(wake_at):
-                    self._drop(wake_at)
+                case Send() | Broadcast() | Replay():
+                    self._tell(effect)
+                case _:
+                    self._arrange(effect)
+
+    def _tell(self, effect: Send | Broadcast | Replay) -> None:
+        match effect:
+            case Send(conn, frame) if conn in self._outboxes:
+                self._outboxes[conn].put(encode(frame))
+            case Replay(conn) if conn in self._outboxes:
+                self._outboxes[conn].replay(effect)
+            case Broadcast(frame, excluding):
+                text = encode(frame)
+                for conn, outbox in self._outboxes.items():
+                    if conn not in excluding:
+                        outbox.put(text)
+
+    def _arrange(self, effect: CallModel | AbortModel | SetTimer | CancelTimer | Evict) -> None:
+        match effect:
+            case CallModel(request_id):
+                self._calls[request_id] = asyncio.ensure_future(self._call(effect))
+            case AbortModel(request_id):
+                self._calls.pop(request_id).cancel()
+            case SetTimer(key, at):
+                wait = max(0.0, at - clock.now())
+                self._timers[key] = asyncio.get_running_loop().call_later(wait, self._fire, key)
+            case CancelTimer(key):
+                self._timers.pop(key).cancel()
+            case Evict(wake_at):
+                self._drop(wake_at)
 
     def _drop(self, wake_at: float | None) -> None:
         self.stop()

@@ -21,8 +21,8 @@ from sample_run import (
 )
 from think_conformance.checkers.base import Verdict
 from think_conformance.history.op import History
+from think_conformance.history.plain import LIMIT
 from think_reports.model import FRAMES_SHOWN, FaultRow, build
-from think_reports.plain import LIMIT
 
 
 def test_each_requirement_has_its_row_and_its_worst_state() -> None:

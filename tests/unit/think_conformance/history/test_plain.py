@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from think_reports.plain import LIMIT, plain
+from think_conformance.history.plain import LIMIT, plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""The commands that play cases: `run` plays scenarios, `replay` one saved plan. Both leave a run directory."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from think_conformance.checkers.base import exit_code
+from think_conformance.cli.endings import INTERRUPTED, KIT_BROKE, NOT_READY, USAGE, tell
+from think_conformance.cli.progress import progress
+from think_conformance.shell.order import Order, environment, options, planned
+from think_conformance.shell.process import TargetNotReady
+from think_conformance.shell.run import Run
+from think_conformance.shell.store import Store, fresh_folder, target_of
+from think_conformance.targets.contract import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _shared(command: Command) -> Command:
+    """The options of every command that plays."""
+    for option in (
+        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="what stdout holds"),
+        click.option(
+            "--out", type=click.Path(path_type=Path), help="folder of this run [default: think-runs/<time>]"
+        ),
+        click.option(
+            "--timeout", "timeout_s", type=float, default=60.0, help="seconds for one case", show_default=True
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--target", default="reference", help="a target file, the name of a packaged target, or a URL")
+@click.option("--profile", "profiles", multiple=True, help="only this profile; may be repeated")
+@click.option("-k", "expression", help="only scenarios that match: words of ids, with and, or, not")
+@click.option("--defect", help="switch a deliberate defect of the target on")
+@click.option("--seed", type=int, help="what chance is drawn from [default: random, printed]")
+@click.option("--jobs", type=click.IntRange(1), help="cases at a time [default: number of processors]")
+@click.option("--repeat", type=click.IntRange(1), default=1, help="play each scenario that often", show_default=True)
+@_shared
+def run(out: Path | None, form: str, **asked: Any) -> None:
+    """Play the scenarios against a target and judge what was observed."""
+    _play(Order(**asked), out, form)
+
+
+@click.command()
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--target", help="another target than that of the plan's run [default: that one, else reference]")
+@click.option("--defect", help="another deliberate defect than the plan names")
+@click.option("--clean", is_flag=True, help="without the deliberate defect the plan names")
+@_shared
+def replay(
+    plan: Path, target: str | None, defect: str | None, clean: bool, timeout_s: float, out: Path | None, form: str
+) -> None:
+    """Play one saved plan again: RUN/plan/CASE.json, or one written by hand (YAML or JSON)."""
+    if defect and clean:
+        raise UsageError("--defect and --clean exclude each other: give one of them")
+    scenario = planned(plan)
+    order = Order(
+        target=target or target_of(plan) or "reference",
+        scenarios=[scenario],
+        defect=None if clean else defect or scenario.plan.target.defect,
+        seed=scenario.plan.seed,
+        timeout_s=timeout_s,
+    )
+    _play(order, out, form)
+
+
+def _play(order: Order, out: Path | None, form: str) -> None:
+    """The whole run, from the first line of output to the exit code."""
+    ordered = options(order)
+    if form == "text":
+        click.echo(f"seed {ordered.seed}")
+    store = Store(out or fresh_folder())
+    env = environment(order, ordered)
+    store.save_env(env)
+    began = time.monotonic()
+    code = KIT_BROKE
+    try:
+        with progress(len(ordered.scenarios) * ordered.repeat, store) as told:
+            code = _until_done_or_interrupted(Run(ordered, store, told))
+    except TargetNotReady as error:
+        tell(str(error))
+        code = NOT_READY
+    except UsageError:
+        code = USAGE
+        raise
+    finally:
+        env |= {"duration_s": round(time.monotonic() - began, 3), "exit_code": code}
+        store.save_env(env)
+        _report(store, form)
+    raise SystemExit(code)
+
+
+def _until_done_or_interrupted(run: Run) -> int:
+    async def main() -> int:
+        task = asyncio.ensure_future(run.play())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        try:
+            return exit_code(await task)
+        except asyncio.CancelledError:
+            tell("interrupted; what is known so far was written")
+            return INTERRUPTED
+
+    return asyncio.run(main())
+
+
+def _report(store: Store, form: str) -> None:
+    """Every registered report writes its file; stdout gets the one that was asked for."""
+    doors = {door.name: door for door in entry_points(group="think_conformance.reports")}
+    for name, door in doors.items():
+        if name != "text":
+            door.load()(store.folder)
+    if form == "json":
+        click.echo((store.folder / "results.json").read_text(), nl=False)
+    else:
+        click.echo(doors["text"].load()(store.folder), nl=False)
