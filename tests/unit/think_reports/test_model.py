@@ -20,9 +20,13 @@ from sample_run import (
     terminal,
 )
 from think_conformance.checkers.base import Verdict
-from think_conformance.history.op import History
+from think_conformance.history.content import COVER
+from think_conformance.history.op import History, Record
 from think_conformance.history.plain import LIMIT
 from think_reports.model import FRAMES_SHOWN, FaultRow, build
+
+
+FIRED = "#3 +0.300 s  proxy cut fault-fired"
 
 
 def test_each_requirement_has_its_row_and_its_worst_state() -> None:
@@ -56,7 +60,7 @@ def test_each_case_tells_state_time_and_faults() -> None:
     assert cases == [
         ("far", "far", "", "not-applicable", 0.0, []),
         ("kill", "kill", "The kill", "inconclusive", 0.1, [FaultRow(id="cut", fired=0)]),
-        ("stop", "stop", "The stop", "failed", 1.5, [FaultRow(id="cut", fired=1)]),
+        ("stop", "stop", "The stop", "failed", 1.5, [FaultRow(id="cut", fired=1, proof=[FIRED])]),
     ]
 
 
@@ -79,10 +83,21 @@ def test_evidence_that_is_not_in_the_history_is_kept_and_not_quoted() -> None:
 
 
 def test_quotes_are_bounded() -> None:
-    many = history("stop", *[terminal(i, 100.0 + i, "completed") for i in range(1, 100)])
+    many = history("stop", *[Record(i, 100.0 + i, "proxy", "fault-fired", {"fault": "f"}) for i in range(1, 100)])
     verdicts = [Verdict("A-1", "stop", "failed", "", list(range(100)))]
     (case,) = build(ENVIRONMENT, verdicts, [("stop", many)], CATALOGUE).cases
     assert len(case.verdicts[0].frames) == FRAMES_SHOWN
+    assert (case.faults[0].fired, len(case.faults[0].proof)) == (99, FRAMES_SHOWN)
+
+
+def test_content_that_the_kit_did_not_script_is_covered() -> None:
+    message = {"role": "assistant", "parts": [{"type": "text", "text": "SECRET"}]}
+    told = Record(1, 100.1, "client", "frame-in", {}, {"frame": {"messages": [message]}})
+    verdicts = [Verdict("A-1", "stop", "failed", "a transcript holds 'SECRET' twice", [1])]
+    (case,) = build(ENVIRONMENT, verdicts, [("stop", history("stop", told))], CATALOGUE).cases
+    assert case.verdicts[0].reason == f"a transcript holds '{COVER * 6}' twice"
+    assert COVER in case.verdicts[0].frames[0]
+    assert "SECRET" not in case.verdicts[0].frames[0]
 
 
 def test_a_repeat_that_was_not_played_belongs_to_its_scenario() -> None:
