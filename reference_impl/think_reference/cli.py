@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 import click
 
 from think_conformance.wire.codec import dumps
-from think_reference.agent import ConformanceAgent
+from think_reference.agent import ConformanceAgent, nowhere
 from think_reference.core.policies import Policies
 from think_reference.defects import DEFECTS
 
@@ -34,15 +35,26 @@ def cli() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--data-dir", envvar="THINK_DATA_DIR", type=click.Path(path_type=Path), required=True)
 @click.option("--model-url", envvar="THINK_MODEL_URL", required=True, help="OpenAI-compatible base URL.")
+@click.option("--effects-url", envvar="THINK_EFFECTS_URL", help="Where tools report their effects.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every step: survives power loss.")
 @click.option("--defect", metavar="NAME", help="Misbehave on purpose; see `defects`.")
-def serve(port: int, host: str, data_dir: Path, model_url: str, durable: bool, defect: str | None) -> None:
-    """Serve /agents/conformance-agent/<name>. Options also come from THINK_PORT, THINK_DATA_DIR and
-    THINK_MODEL_URL."""
+def serve(
+    port: int,
+    host: str,
+    data_dir: Path,
+    model_url: str,
+    effects_url: str | None,
+    durable: bool,
+    defect: str | None,
+) -> None:
+    """Serve /agents/conformance-agent/<name>. Options also come from THINK_PORT, THINK_DATA_DIR,
+    THINK_MODEL_URL and THINK_EFFECTS_URL."""
+    from think_reference.shell.outside import EffectsEndpoint
     from think_reference.shell.server import CannotServe, Settings, serve
 
+    outside = EffectsEndpoint(effects_url) if effects_url else nowhere
     settings = Settings(
-        classes={"ConformanceAgent": ConformanceAgent},
+        classes={"ConformanceAgent": partial(ConformanceAgent, outside=outside)},
         host=host,
         port=port,
         folder=data_dir,

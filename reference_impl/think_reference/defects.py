@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from think_conformance.wire.frames import ChatResponse
+from think_reference.core.effects import Effect, Replay, Send
 from think_reference.core.policies import Policies
+from think_reference.core.stream import replay_frame
 from think_reference.core.turn import Turn
 
 
@@ -25,6 +27,19 @@ def _aborted_after_completed(frame: ChatResponse) -> list[ChatResponse]:
     if frame.outcome != "completed":
         return [frame]
     return [frame, replace(frame, outcome="aborted")]
+
+
+def _each_chunk_twice(replay: Replay) -> list[Effect]:
+    twice = (seq for seq in range(len(replay.chunks)) for _ in range(2))
+    return [Send(replay.conn, replay_frame(replay, seq)) for seq in twice]
+
+
+def _without_the_queue(turns: Iterable[Turn]) -> list[Turn]:
+    return [turn for turn in turns if turn.state != "queued"]
+
+
+def _once_more(request_id: str) -> str | None:
+    return f"{request_id}-again"
 
 
 def _nothing_to_put_back(turns: Iterable[Turn]) -> list[Turn]:
@@ -45,6 +60,24 @@ DEFECTS = {
             "a turn that a crash interrupted is neither resumed nor ended, and a probe says idle",
             Policies(interrupted=_nothing_to_put_back),
             ("TURN-43", "TURN-150", "WIRE-119"),
+        ),
+        Defect(
+            "doubles-replay",
+            "an ack is answered with each stored chunk twice",
+            Policies(replays=_each_chunk_twice),
+            ("WIRE-104", "WIRE-83"),
+        ),
+        Defect(
+            "forgets-queued-turn",
+            "a turn that waits in the queue when the process dies is never heard of again",
+            Policies(restored=_without_the_queue),
+            ("TURN-16", "TURN-150"),
+        ),
+        Defect(
+            "reruns-resent-request",
+            "a request that is sent again starts a second run, under an id of its own",
+            Policies(again=_once_more),
+            ("WIRE-58",),
         ),
     )
 }

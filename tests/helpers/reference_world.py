@@ -19,7 +19,7 @@ from think_conformance.wire.frames import (
 from think_reference.agent import Think
 from think_reference.core.agent import Agent
 from think_reference.core.effects import (
-    AbortModel,
+    AbortWork,
     AddChunk,
     Broadcast,
     CallModel,
@@ -222,7 +222,7 @@ class World:
                     assert not self.calls, "one model call at a time"
                     self.calls[request_id] = effect
                     self.called.append(effect)
-                case AbortModel(request_id):
+                case AbortWork(request_id):
                     del self.calls[request_id]
                 case SetTimer(key, at):
                     self.timers[key] = at

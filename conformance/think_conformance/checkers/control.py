@@ -120,7 +120,7 @@ def _lost(view: View) -> list[tuple[Chain, int]]:
     found = []
     closings = sorted(c.closed for c in view.connections.values() if c.closed is not None)
     for chain in judged(view):
-        at = next((i for i in closings if (chain.accepted or 0) < i and chain.open_at(i)), None)
+        at = next((i for i in closings if chain.open_at(i)), None)
         if at is not None and stopped_by_nobody(view, chain) and at < (view.end or at + 1):
             found.append((chain, at))
     return found

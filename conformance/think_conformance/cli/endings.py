@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 import click
 
+from think_conformance.shell.logbook import KIT_BROKE
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.targets.contract import UsageError
 
-KIT_BROKE, USAGE, NOT_READY, INTERRUPTED = 3, 4, 5, 130
+USAGE, NOT_READY, INTERRUPTED = 4, 5, 130
 
 
 class Commands(click.Group):

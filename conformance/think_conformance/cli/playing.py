@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from think_conformance.checkers.base import exit_code
-from think_conformance.cli.endings import INTERRUPTED, KIT_BROKE, NOT_READY, USAGE, tell
+from think_conformance.cli.endings import INTERRUPTED, NOT_READY, USAGE, tell
 from think_conformance.cli.progress import progress
-from think_conformance.shell.order import Order, environment, options, planned
+from think_conformance.shell.logbook import logbook, summary
+from think_conformance.shell.order import Order, options, planned
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.shell.run import Run
 from think_conformance.shell.store import Store, fresh_folder, target_of
@@ -82,24 +81,18 @@ def _play(order: Order, out: Path | None, form: str) -> None:
     if form == "text":
         click.echo(f"seed {ordered.seed}")
     store = Store(out or fresh_folder())
-    env = environment(order, ordered)
-    store.save_env(env)
-    began = time.monotonic()
-    code = KIT_BROKE
-    try:
-        with progress(len(ordered.scenarios) * ordered.repeat, store) as told:
-            code = _until_done_or_interrupted(Run(ordered, store, told))
-    except TargetNotReady as error:
-        tell(str(error))
-        code = NOT_READY
-    except UsageError:
-        code = USAGE
-        raise
-    finally:
-        env |= {"duration_s": round(time.monotonic() - began, 3), "exit_code": code}
-        store.save_env(env)
-        _report(store, form)
-    raise SystemExit(code)
+    with logbook(order, ordered, store) as ending:
+        try:
+            with progress(len(ordered.scenarios) * ordered.repeat, store) as told:
+                ending.exit_code = _until_done_or_interrupted(Run(ordered, store, told))
+        except TargetNotReady as error:
+            tell(str(error))
+            ending.exit_code = NOT_READY
+        except UsageError:
+            ending.exit_code = USAGE
+            raise
+    click.echo((store.folder / "results.json").read_text() if form == "json" else summary(store), nl=False)
+    raise SystemExit(ending.exit_code)
 
 
 def _until_done_or_interrupted(run: Run) -> int:
@@ -115,15 +108,3 @@ def _until_done_or_interrupted(run: Run) -> int:
             return INTERRUPTED
 
     return asyncio.run(main())
-
-
-def _report(store: Store, form: str) -> None:
-    """Every registered report writes its file; stdout gets the one that was asked for."""
-    doors = {door.name: door for door in entry_points(group="think_conformance.reports")}
-    for name, door in doors.items():
-        if name != "text":
-            door.load()(store.folder)
-    if form == "json":
-        click.echo((store.folder / "results.json").read_text(), nl=False)
-    else:
-        click.echo(doors["text"].load()(store.folder), nl=False)

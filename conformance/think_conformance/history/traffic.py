@@ -26,6 +26,9 @@ from think_conformance.wire.frames import (
 TAMPERING = frozenset({"drop", "duplicate", "reorder", "corrupt", "truncate"})
 """Actions after which the order and number of frames on a connection say nothing of the target."""
 
+LOSSLESS = frozenset({"stall", "delay", "slice", "process", "kill", "term", "restart", "pause", "continue"})
+"""Actions that only hold a connection up: what it is owed still comes, unless it ends."""
+
 OF_A_REQUEST = (ChatRequest, CancelRequest, ResumeAck, ChatResponse, StreamResuming, StreamPending)
 """Frames whose `id` is a request id."""
 
@@ -43,7 +46,8 @@ class Passed:
 @dataclass(slots=True)
 class Connection:
     """One socket of a client. Indexes of records: `closed` None while open to the end of the
-    history; `disturbed` the first fault that hit it, `tampered` the first that changed its frames."""
+    history; `disturbed` the first fault that may have cost it frames, `tampered` the first that
+    changed them."""
 
     name: str
     client: str
@@ -150,7 +154,8 @@ def _mark(connections: dict[str, Connection], fault: Fault) -> None:
     for index, name in fault.fired:
         hit = [connections[name]] if name in connections else list(connections.values())
         for connection in hit:
-            connection.disturbed = _first(connection.disturbed, index)
+            if not fault.actions <= LOSSLESS:
+                connection.disturbed = _first(connection.disturbed, index)
             if TAMPERING.intersection(fault.actions):
                 connection.tampered = _first(connection.tampered, index)
 

@@ -106,6 +106,7 @@ class Client:
         self._recorder = recorder
         self._epoch = epoch
         self._link: _Link | None = None
+        self._links: list[_Link] = []
         self._attempts = 0
         self._calls = 0
         self.refusal = ""
@@ -116,9 +117,9 @@ class Client:
         return self._link is not None and self._link.open
 
     async def connect(self, follow: bool = True, timeout_s: float = 10.0) -> bool:
-        """Open the next connection, in place of one still open. With `follow`, ask for an active stream
-        and accept each offer once. False if it could not be opened; `refusal` says why."""
-        await self.close()
+        """Open the next connection. One still open is left as it is, as a page does that lost its network:
+        the peer may go on with it until it ends. With `follow`, ask for an active stream and accept
+        each offer once. False if it could not be opened; `refusal` says why."""
         self._attempts += 1
         name = f"{self._name}.{self._attempts}"
         ids = {"client": self._name, "connection": name, "epoch": self._epoch()}
@@ -133,10 +134,11 @@ class Client:
             self.refusal = str(error) or f"no answer within {timeout_s:g} s"
             return False
         link = self._link = _Link(session, ws, ids)
+        self._links.append(link)
         self._note(link, "open", {})
         if follow:
             # Before anything is read, so that the order of the first frames does not depend on timing.
-            await self.send(ResumeRequest(probe_id=f"probe-{name}"))
+            await self._send(link, encode(ResumeRequest(probe_id=f"probe-{name}")))
         link.reader = asyncio.create_task(self._read(link, follow))
         return True
 
@@ -146,8 +148,10 @@ class Client:
 
     async def send_text(self, text: str) -> bool:
         """As `send`, for any text. False after a record `frame-out` means: unknown how much left."""
-        link = self._link
-        if link is None or not link.open:
+        return self._link is not None and await self._send(self._link, text)
+
+    async def _send(self, link: _Link, text: str) -> bool:
+        if not link.open:
             return False
         self._note(link, "frame-out", _shown(text))
         try:
@@ -158,10 +162,14 @@ class Client:
         return True
 
     async def close(self, code: int = 1000) -> bool:
-        """Close what is open, with a close frame; False if nothing is. Returns within a few seconds,
-        whatever the peer does."""
-        link = self._link
-        if link is None or link.reader is None:
+        """Close all that is open, with a close frame; False if the newest connection was not. Returns
+        within a few seconds, whatever the peer does."""
+        links, self._links = self._links, []
+        was_open = await asyncio.gather(*(self._close(link, code) for link in links))
+        return bool(was_open) and was_open[-1]
+
+    async def _close(self, link: _Link, code: int) -> bool:
+        if link.reader is None:
             return False
         was_open = link.open
         if was_open:
@@ -237,7 +245,7 @@ class Client:
         frame = decode_server(text)
         if isinstance(frame, StreamResuming) and frame.id not in link.acked:
             link.acked.add(frame.id)
-            await self.send(ResumeAck(id=frame.id))
+            await self._send(link, encode(ResumeAck(id=frame.id)))
 
     def _ended(self, link: _Link, code: int, reason: str, by: str) -> None:
         link.open = False

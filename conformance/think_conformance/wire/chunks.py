@@ -217,7 +217,7 @@ class MessageBuilder:
             if known or _state(part) not in PENDING:
                 return  # an input that someone may already have approved is never swapped
         self._raw_input.pop(call, None)
-        part["input"] = _as_object(chunk.get("input"))
+        part["input"] = as_object(chunk.get("input"))
         _pass_through(part, chunk)
 
     def _on_tool_input_error(self, chunk: dict[str, Any]) -> None:
@@ -225,7 +225,7 @@ class MessageBuilder:
             self._open_call(chunk, "input-streaming")
         part = self._move(chunk, "output-error")
         if part is not None:
-            part["input"] = _as_object(chunk.get("input"))
+            part["input"] = as_object(chunk.get("input"))
             part["errorText"] = chunk["errorText"]
             _pass_through(part, chunk)
 
@@ -235,7 +235,7 @@ class MessageBuilder:
             return
         raw = self._raw_input.get(chunk["toolCallId"])
         if raw and "input" not in part:
-            part["input"] = _as_object("".join(raw))  # what is approved must be in the part
+            part["input"] = as_object("".join(raw))  # what is approved must be in the part
         part["approval"] = {"id": chunk["approvalId"]}
         if "approvalDescriptor" in chunk:
             part["approval"]["descriptor"] = chunk["approvalDescriptor"]
@@ -351,7 +351,7 @@ def _state(part: Part) -> str:
     return state if isinstance(state, str) else ""
 
 
-def _as_object(value: Json) -> dict[str, Any]:
+def as_object(value: Json) -> dict[str, Any]:
     """A tool input as the object that providers demand: itself, or parsed from text, or {}."""
     if isinstance(value, str):
         try:

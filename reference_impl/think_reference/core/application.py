@@ -1,9 +1,11 @@
-"""What the core asks of the application that it runs: options, methods, and durable storage for it."""
+"""What the core asks of the application that it runs: options, tools, methods, and durable storage for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from think_reference.core.effects import PutMeta
 
@@ -33,6 +35,15 @@ class Storage:
         return written
 
 
+class Tool(Struct, frozen=True):
+    """A tool that the server runs. parameters: JSON schema of its input. run: tool call id and input ->
+    output, a JSON value; what it raises is the result that the model reads."""
+
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
 class NotCallable(Exception):
     """A client may not call this; the text is the answer (WIRE-31)."""
 
@@ -59,6 +70,14 @@ class Application(Protocol):
     @property
     def keep_alive_interval_ms(self) -> int:
         """How soon a dropped agent with unended turns wakes by itself (TURN-29)."""
+
+    @property
+    def max_steps(self) -> int:
+        """Model calls of one run at most (TURN-18)."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools offered to the model, by name."""
 
     def method(self, name: str) -> Callable[..., Any]:
         """The method a client may call by this name; raises NotCallable."""

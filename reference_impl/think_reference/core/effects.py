@@ -128,14 +128,26 @@ class Replay(Struct, frozen=True):
 
 
 class CallModel(Struct, frozen=True):
-    """Ask the model; its answer comes back as model events that name `request_id`."""
+    """Ask the model; its answer comes back as model events that name `request_id`. messages and tools
+    as in a chat-completion request."""
 
     request_id: str
-    messages: list[dict[str, str]]
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = []
 
 
-class AbortModel(Struct, frozen=True):
-    """Hang up on the model; no event of this call may follow."""
+class RunTool(Struct, frozen=True):
+    """Run a tool; its result comes back as a tool event that names `request_id`. A request has one
+    piece of work at a time: a model call or a tool."""
+
+    request_id: str
+    call_id: str
+    tool: str
+    input: dict[str, Any]
+
+
+class AbortWork(Struct, frozen=True):
+    """Hang up on the model, or on the tool, of this request; no event of it may follow."""
 
     request_id: str
 
@@ -161,4 +173,5 @@ class Evict(Struct, frozen=True):
     wake_at: float | None
 
 
-Effect = Persist | Send | Broadcast | Replay | CallModel | AbortModel | SetTimer | CancelTimer | Evict
+Work = CallModel | RunTool | AbortWork | SetTimer | CancelTimer | Evict
+Effect = Persist | Send | Broadcast | Replay | Work

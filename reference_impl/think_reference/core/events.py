@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -39,6 +39,24 @@ class ModelDelta(Struct, frozen=True):
     text: str
 
 
+class ModelToolInput(Struct, frozen=True):
+    """The model said a piece of the input of a tool call. `call_id` is the model's name for it."""
+
+    request_id: str
+    call_id: str
+    tool: str
+    text: str
+
+
+class ModelToolCall(Struct, frozen=True):
+    """The input of a tool call is whole: `text`, which should be JSON."""
+
+    request_id: str
+    call_id: str
+    tool: str
+    text: str
+
+
 class ModelFinished(Struct, frozen=True):
     """The model's answer is whole. `reason` in the words of the `finish` chunk (WIRE-226)."""
 
@@ -55,10 +73,28 @@ class ModelFailed(Struct, frozen=True):
     in_band: bool = False
 
 
+class ToolReturned(Struct, frozen=True):
+    """The tool that was asked for is done; `output` is a JSON value."""
+
+    request_id: str
+    call_id: str
+    output: Any
+
+
+class ToolRaised(Struct, frozen=True):
+    """The tool that was asked for has failed."""
+
+    request_id: str
+    call_id: str
+    error: str
+
+
 class TimerFired(Struct, frozen=True):
     """A timer set by `SetTimer` is due."""
 
     key: str
 
 
-Event = Connected | Disconnected | Received | ModelDelta | ModelFinished | ModelFailed | TimerFired
+ModelEvent = ModelDelta | ModelToolInput | ModelToolCall | ModelFinished | ModelFailed
+ToolEvent = ToolReturned | ToolRaised
+Event = Connected | Disconnected | Received | ModelEvent | ToolEvent | TimerFired

@@ -5,6 +5,7 @@ Nothing here starts, stops or changes a turn (WIRE-113).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -44,9 +45,10 @@ class Situation(Struct, frozen=True):
 
 
 class Handshake:
-    """The connections of one agent and where each stands."""
+    """The connections of one agent and where each stands. `replays` makes the effects of a replay."""
 
-    def __init__(self) -> None:
+    def __init__(self, replays: Callable[[Replay], list[Effect]]) -> None:
+        self._replays = replays
         self._standing: dict[int, Standing] = {}
 
     def __contains__(self, conn: object) -> bool:
@@ -97,13 +99,12 @@ class Handshake:
         """Answer a request id that is already known: never a second turn (WIRE-58)."""
         if now.stream is not None and now.stream.turn.id == request_id:
             self._standing[conn] = "attached"
-            return [
-                _replay(conn, now.stream.turn, now.stream.log),
-                Send(conn, replay_complete(now.stream.turn)),
-            ]
+            replay = self._replay(conn, now.stream.turn, now.stream.log)
+            return [*replay, Send(conn, replay_complete(now.stream.turn))]
         if now.failure is not None and now.failure.turn.id == request_id:
             failed = now.failure
-            return [_replay(conn, failed.turn, failed.chunks), Send(conn, terminal_frame(failed.turn))]
+            replay = self._replay(conn, failed.turn, failed.chunks)
+            return [*replay, Send(conn, terminal_frame(failed.turn))]
         turn = now.turns.get(request_id)
         if turn is None:
             return [Send(conn, empty_terminal(request_id))]
@@ -141,6 +142,5 @@ class Handshake:
         self._standing[conn] = "parked"
         return Send(conn, StreamPending(id=request_id, probe_id=probe_id))
 
-
-def _replay(conn: int, turn: Turn, chunks: list[str] | tuple[str, ...]) -> Replay:
-    return Replay(conn, turn.id, tuple(chunks), turn.continuation)
+    def _replay(self, conn: int, turn: Turn, chunks: Iterable[str]) -> list[Effect]:
+        return self._replays(Replay(conn, turn.id, tuple(chunks), turn.continuation))

@@ -13,6 +13,7 @@ from typing import Any
 from think_conformance.wire.chunks import settled
 from think_conformance.wire.frames import Message
 from think_reference.core.effects import DeleteMessage, InsertMessage, UpdateMessage, Write
+from think_reference.core.repair import repaired
 
 RESERVED = ("channel", "turnMetadata")
 """Metadata that only the server may set (WIRE-57)."""
@@ -83,6 +84,15 @@ class Transcript:
             elif stored != message:
                 writes.append(self._update(message))
         return writes
+
+    def repair(self) -> list[Write]:
+        """Give every tool call that has no result an error for one (TURN-120)."""
+        return [self._update(m) for m in map(repaired, self.messages) if m is not None]
+
+    @property
+    def call_ids(self) -> set[str]:
+        """The ids of all tool calls."""
+        return {call_id for message in self.messages for call_id in _calls(message)}
 
     def store_answer(self, message: Message, anchor: str | None) -> Write:
         """Store an answer behind its user message and the answers already there (WIRE-61), or

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
-from think_conformance.wire.codec import decode_client, encode
+from think_conformance.wire.codec import decode_client, dumps, encode
 from think_conformance.wire.frames import Message
 from think_reference.core.agent import Agent
 from think_reference.core.effects import (
-    AbortModel,
+    AbortWork,
     Broadcast,
     CallModel,
     CancelTimer,
@@ -22,23 +22,29 @@ from think_reference.core.effects import (
     Evict,
     Persist,
     Replay,
+    RunTool,
     Send,
     SetTimer,
+    Work,
 )
 from think_reference.core.events import (
     Connected,
     Disconnected,
     Event,
-    ModelDelta,
     ModelFailed,
     ModelFinished,
     Received,
     TimerFired,
+    ToolRaised,
+    ToolReturned,
 )
 from think_reference.shell import clock
 from think_reference.shell.journal import Journal
-from think_reference.shell.model import Finished, Model, ModelError
+from think_reference.shell.model import Model, ModelError
 from think_reference.shell.outbox import Outbox
+
+MAX_OUTPUT = 1_048_576
+"""Characters of JSON that a tool's result may have. A chunk with it is small enough to store (WIRE-82)."""
 
 
 class Driver:
@@ -58,7 +64,7 @@ class Driver:
         self._evicted, self._fatal = evicted, fatal
         self._outboxes: dict[int, Outbox] = {}
         self._connections = 0
-        self._calls: dict[str, asyncio.Task[None]] = {}
+        self._work: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopped = False
 
@@ -95,8 +101,8 @@ class Driver:
     def stop(self) -> None:
         """Do nothing any more: what runs stays `running` in the journal, to be put back."""
         self._stopped = True
-        for call in self._calls.values():
-            call.cancel()
+        for task in self._work.values():
+            task.cancel()
         for timer in self._timers.values():
             timer.cancel()
         self._journal.close()
@@ -133,12 +139,14 @@ class Driver:
                     if conn not in excluding:
                         outbox.put(text)
 
-    def _arrange(self, effect: CallModel | AbortModel | SetTimer | CancelTimer | Evict) -> None:
+    def _arrange(self, effect: Work) -> None:
         match effect:
             case CallModel(request_id):
-                self._calls[request_id] = asyncio.ensure_future(self._call(effect))
-            case AbortModel(request_id):
-                self._calls.pop(request_id).cancel()
+                self._work[request_id] = asyncio.ensure_future(self._call_model(effect))
+            case RunTool(request_id):
+                self._work[request_id] = asyncio.ensure_future(self._run_tool(effect))
+            case AbortWork(request_id):
+                self._work.pop(request_id).cancel()
             case SetTimer(key, at):
                 wait = max(0.0, at - clock.now())
                 self._timers[key] = asyncio.get_running_loop().call_later(wait, self._fire, key)
@@ -158,18 +166,29 @@ class Driver:
         del self._timers[key]
         self._on(TimerFired(key))
 
-    async def _call(self, asked: CallModel) -> None:
+    async def _call_model(self, asked: CallModel) -> None:
         request_id = asked.request_id
         try:
-            async with aclosing(self._model.answer(asked.messages)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Finished):
-                        end: Event = ModelFinished(request_id, piece.reason)
+            async with aclosing(self._model.answer(asked)) as events:
+                async for end in events:
+                    if isinstance(end, ModelFinished):
                         break
-                    self._on(ModelDelta(request_id, piece.kind, piece.text))
+                    self._on(end)
         except ModelError as error:
             end = ModelFailed(request_id, str(error), error.in_band)
         except Exception as error:  # a turn whose call has died must not wait for ever
             end = ModelFailed(request_id, f"the model call failed: {error!r}")
-        del self._calls[request_id]
+        del self._work[request_id]
+        self._on(end)
+
+    async def _run_tool(self, asked: RunTool) -> None:
+        end: Event
+        try:
+            output = await self._agent.tools[asked.tool].run(asked.call_id, asked.input)
+            if len(dumps(output)) > MAX_OUTPUT:
+                raise ValueError(f"the result has more than {MAX_OUTPUT} characters")
+            end = ToolReturned(asked.request_id, asked.call_id, output)
+        except Exception as error:  # whatever a tool raises is an answer to the model
+            end = ToolRaised(asked.request_id, asked.call_id, str(error) or repr(error))
+        del self._work[asked.request_id]
         self._on(end)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from think_reference.agent import Think
 from think_reference.core.agent import Agent
+from think_reference.core.application import Storage
 from think_reference.core.names import kebab
 from think_reference.core.policies import Policies
 from think_reference.shell.driver import Driver
@@ -27,7 +28,7 @@ class Host:
 
     def __init__(
         self,
-        classes: dict[str, type[Think]],
+        classes: Mapping[str, Callable[[Storage], Think]],
         folder: Path,
         model: Model,
         fatal: Callable[[BaseException], None],

@@ -6,32 +6,29 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import aiohttp
-from msgspec import Struct
 
 from think_conformance.wire.codec import loads
-from think_reference.core.events import PartKind
-from think_reference.core.sse import EventTooLarge, SseParser
+from think_reference.core.effects import CallModel
+from think_reference.core.events import (
+    ModelDelta,
+    ModelEvent,
+    ModelFinished,
+    ModelToolCall,
+    ModelToolInput,
+    PartKind,
+)
+from think_reference.core.sse import MAX_EVENT, EventTooLarge, SseParser
 
 CONNECT_S = 10.0
 MAX_ERROR_TEXT = 2000
 MAX_ANSWER = 64 * 1024 * 1024
 """Bytes of one answer as it comes over the wire."""
 
+MAX_CALLS = 128
+"""Tool calls of one answer."""
+
 REASONS = {"tool_calls": "tool-calls", "content_filter": "content-filter"}
 """Finish reasons whose chunk has another word for it (WIRE-226)."""
-
-
-class Said(Struct, frozen=True):
-    """A piece of the answer."""
-
-    kind: PartKind
-    text: str
-
-
-class Finished(Struct, frozen=True):
-    """The answer is whole."""
-
-    reason: str
 
 
 class ModelError(Exception):
@@ -58,42 +55,106 @@ class Model:
         """Hang up on everything."""
         await self._session.close()
 
-    async def answer(self, messages: list[dict[str, str]]) -> AsyncGenerator[Said | Finished, None]:
-        """The pieces of one answer, `Finished` last. Raises ModelError. Closing the iterator hangs up."""
-        asked = {"model": "think-reference", "stream": True, "messages": messages}
+    async def answer(self, asked: CallModel) -> AsyncGenerator[ModelEvent, None]:
+        """The events of one answer, `ModelFinished` last. Raises ModelError. Closing it hangs up."""
+        body: dict[str, Any] = {"model": "think-reference", "stream": True, "messages": asked.messages}
+        if asked.tools:
+            body["tools"] = asked.tools
         try:
-            async with self._session.post(self._url, json=asked) as response:
+            async with self._session.post(self._url, json=body) as response:
                 if response.status != 200:
                     raise ModelError(await _error_text(response))
-                async for piece in _pieces(response):
-                    yield piece
+                async for event in _events(asked.request_id, response):
+                    yield event
         except EventTooLarge as error:
             raise ModelError(f"the model's stream holds {error}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ModelError(f"the model cannot be reached: {error or type(error).__name__}") from error
 
 
-async def _pieces(response: aiohttp.ClientResponse) -> AsyncGenerator[Said | Finished, None]:
-    parser, reason, received = SseParser(), "other", 0
+async def _events(request_id: str, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
+    parser, completion, received = SseParser(), Completion(request_id), 0
     async for data in response.content.iter_any():
         received += len(data)
         if received > MAX_ANSWER:
             raise ModelError(f"the model's answer has more than {MAX_ANSWER} bytes")
-        for event in parser.feed(data):
-            if event == "[DONE]":
-                yield Finished(REASONS.get(reason, reason))
+        for text in parser.feed(data):
+            if text == "[DONE]":
+                for event in completion.end():
+                    yield event
                 return
-            said, ended = _read(event)
-            reason = ended or reason
-            for piece in said:
-                yield piece
+            for event in completion.read(text):
+                yield event
     raise ModelError("the model's stream ended before its answer did")
 
 
-def _read(event: str) -> tuple[list[Said], str | None]:
-    """What one event says, and why the answer ended if it says that."""
+class _Call:
+    """A tool call as far as its pieces have come."""
+
+    def __init__(self, index: int) -> None:
+        self.id, self.tool, self.size = f"call-{index}", "", 0
+        self.pieces: list[str] = []
+
+    def take(self, piece: dict[str, Any]) -> str:
+        """Add a piece; the part of the input in it."""
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else {}
+        self.id = _text(piece.get("id")) or self.id
+        self.tool = _text(function.get("name")) or self.tool
+        text = _text(function.get("arguments")) or ""
+        self.size += len(text)
+        if self.size > MAX_EVENT:
+            raise ModelError(f"the model's tool call has an input of more than {MAX_EVENT} characters")
+        self.pieces.append(text)
+        return text
+
+
+class Completion:
+    """Reads the events of one streamed chat completion; a tool call is whole when the answer ends."""
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+        self._reason = "other"
+        self._calls: dict[int, _Call] = {}
+
+    def read(self, text: str) -> list[ModelEvent]:
+        """What one event says. Raises ModelError."""
+        choice = _choice(text)
+        reason = _text(choice.get("finish_reason"))
+        self._reason = reason or self._reason
+        delta = choice.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
+        kinds: tuple[tuple[PartKind, str], ...] = (("reasoning", "reasoning_content"), ("text", "content"))
+        said: list[ModelEvent] = [
+            ModelDelta(self._request_id, kind, text)
+            for kind, field in kinds
+            if (text := _text(delta.get(field)))
+        ]
+        calls = delta.get("tool_calls")
+        pieces = [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
+        return said + [self._tool_input(piece) for piece in pieces]
+
+    def end(self) -> list[ModelEvent]:
+        """What the end of the answer makes whole."""
+        whole: list[ModelEvent] = [
+            ModelToolCall(self._request_id, call.id, call.tool, "".join(call.pieces))
+            for call in self._calls.values()
+        ]
+        return [*whole, ModelFinished(self._request_id, REASONS.get(self._reason, self._reason))]
+
+    def _tool_input(self, piece: dict[str, Any]) -> ModelEvent:
+        given = piece.get("index")
+        index = given if isinstance(given, int) else 0
+        if index not in self._calls and len(self._calls) >= MAX_CALLS:
+            raise ModelError(f"the model's answer has more than {MAX_CALLS} tool calls")
+        call = self._calls.setdefault(index, _Call(index))
+        text = call.take(piece)
+        return ModelToolInput(self._request_id, call.id, call.tool, text)
+
+
+def _choice(text: str) -> dict[str, Any]:
     try:
-        value = loads(event)
+        value = loads(text)
     except ValueError as error:
         raise ModelError(f"the model's stream is {error}") from None
     if not isinstance(value, dict):
@@ -102,13 +163,7 @@ def _read(event: str) -> tuple[list[Said], str | None]:
         raise ModelError(_message_of(value["error"]), in_band=True)
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict):
-        return [], None
-    delta = choice.get("delta")
-    delta = delta if isinstance(delta, dict) else {}
-    kinds: tuple[tuple[PartKind, str], ...] = (("reasoning", "reasoning_content"), ("text", "content"))
-    said = [Said(kind, text) for kind, field in kinds if (text := _text(delta.get(field)))]
-    return said, _text(choice.get("finish_reason"))
+    return choice if isinstance(choice, dict) else {}
 
 
 def _text(value: Any) -> str | None:

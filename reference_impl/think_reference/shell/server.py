@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
 from msgspec import Struct
 
 from think_reference.agent import Think
+from think_reference.core.application import Storage
 from think_reference.core.policies import Policies
 from think_reference.shell.gateway import Gateway
 from think_reference.shell.host import Host
@@ -21,7 +23,7 @@ from think_reference.shell.model import Model
 class Settings(Struct, frozen=True):
     """port 0 takes a free one. model_url: base of an OpenAI-compatible endpoint."""
 
-    classes: dict[str, type[Think]]
+    classes: dict[str, Callable[[Storage], Think]]
     host: str
     port: int
     folder: Path

@@ -28,7 +28,7 @@ def report(run_dir: Path) -> RunReport:
     return build(
         _read(run_dir / "env.json", Environment),
         _read(verdicts, list[Verdict]) if verdicts.exists() else [],
-        _histories(run_dir),
+        histories(run_dir),
         requirements(),
     )
 
@@ -47,8 +47,8 @@ def write(run_dir: Path, name: str, text: str) -> Path:
     return path
 
 
-def _histories(run_dir: Path) -> Iterator[tuple[str, History]]:
-    """One at a time, so that only one is held in memory."""
+def histories(run_dir: Path) -> Iterator[tuple[str, History]]:
+    """The histories of a run by case, one at a time, so that only one is held in memory."""
     for path in sorted(run_dir.glob("cases/*/history.jsonl")):
         yield path.parent.name, read_history(path)
 

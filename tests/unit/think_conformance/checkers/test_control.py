@@ -123,3 +123,13 @@ def test_a_crash_is_no_mere_loss() -> None:
     c = story.open("c")
     story.terminal(c, outcome="aborted")
     assert said("WIRE-153", story.epilogue(user(), answer("w1 "))) == "nothing"
+
+
+def test_a_loss_before_the_first_sign_of_the_turn_counts() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.close(a)
+    story.call()
+    story.call_ends()
+    assert said("WIRE-153", story.epilogue(user(), answer("w1 "))) == "holds"

@@ -232,15 +232,23 @@ def test_a_connection_that_followed_and_is_left_without_an_end_is_broken() -> No
     assert said("WIRE-85", story.epilogue(user(), answer("w1 "))) == "broken"
 
 
-def test_a_connection_that_a_fault_disturbed_is_not_owed_its_end() -> None:
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ({"half_open": {"for": 1}}, "holds"),
+        ({"cut": "blackhole"}, "holds"),
+        ({"stall": {"for": 1}}, "broken"),
+    ],
+)
+def test_what_a_fault_cost_a_connection_is_not_owed_to_it(action: dict[str, object], expected: str) -> None:
     story = Story()
     a, b = story.open("a"), story.open("b")
     story.send(a)
     story.start([a, b])
-    story.fault("f", {"stall": {"for": 1}}, fires_on=b)
+    story.fault("f", action, fires_on=b)
     story.transcript(a, user(), answer("w1 "))
     story.terminal(a)
-    assert said("WIRE-85", story.epilogue(user(), answer("w1 "))) == "holds"
+    assert said("WIRE-85", story.epilogue(user(), answer("w1 "))) == expected
 
 
 def test_frames_behind_a_tampering_fault_are_not_counted() -> None:

@@ -218,3 +218,23 @@ def test_a_retry_from_the_start_doubles_nothing() -> None:
     story.call_ends()
     story.terminal(story.a, "s1")
     assert said("KIT-08", story.epilogue(user(), answer("w1 w2 ", "a2"))) == "holds"
+
+
+def test_text_lost_in_a_crash_is_not_text_lost_without_one() -> None:
+    assert said("KIT-04", Crashed().goes_on(stored="w2 ")) == "holds"
+
+
+def test_an_outcome_told_under_an_id_that_fits_two_turns_is_held_against_neither() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a, 1)
+    story.pending(a, "r1")
+    story.send(a, 2)
+    story.pending(a, "r2")
+    story.kill(a)
+    story.restart()
+    b = story.open("b")
+    story.start(b, "s1")
+    story.terminal(b, "s1", outcome=None)
+    story.epilogue(user(1), user(2))
+    assert said("TURN-150", story) == "holds"

@@ -224,3 +224,14 @@ def test_transcript_and_end_before_the_ack_are_legal() -> None:
     assert said("WIRE-105", story) == "holds"
     assert said("WIRE-104", story) == "nothing"
     assert said("WIRE-83", story) == "holds"
+
+
+def test_an_offer_that_is_not_acked_cuts_the_stream_off_lawfully() -> None:
+    story = Resumed()
+    story.probe(story.b, "p2")
+    story.offer(story.b, probe="p2")
+    story.replayed(0, 1)
+    story.show([story.a], 2, 3)
+    story.ends()
+    assert said("WIRE-83", story) == "holds"
+    assert said("WIRE-104", story) == "holds"

@@ -259,13 +259,22 @@ async def test_a_close_of_our_own_reaches_the_peer_with_its_code(
     assert [r.payload for r in recorder.records] == [{}, {"code": 4000, "reason": "", "by": "self"}]
 
 
-async def test_a_new_connection_takes_the_place_of_an_open_one(
+async def test_a_new_connection_leaves_an_open_one_as_it_is_until_all_are_closed(
     agent: Agent, client: Client, recorder: Recorder
 ) -> None:
     await client.connect(follow=False)
     await client.connect(follow=False)
-    assert kinds(recorder) == ["open", "close", "open"]
-    assert [r.ids["connection"] for r in recorder.records] == ["a.1", "a.1", "a.2"]
+    await client.send_text("{}")
+    assert await client.close(4001)
+    assert [await asyncio.wait_for(agent.codes.get(), 5) for _ in range(2)] == [4001, 4001]
+    told = [(r.kind, r.ids["connection"]) for r in recorder.records]
+    assert told == [
+        ("open", "a.1"),
+        ("open", "a.2"),
+        ("frame-out", "a.2"),
+        ("close", "a.1"),
+        ("close", "a.2"),
+    ]
 
 
 async def test_a_peer_that_floods_and_never_answers_the_close_does_not_hold_us(

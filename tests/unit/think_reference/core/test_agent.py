@@ -26,7 +26,7 @@ from think_conformance.wire.frames import (
 )
 from think_reference.agent import Think
 from think_reference.core.effects import (
-    AbortModel,
+    AbortWork,
     AddChunk,
     Broadcast,
     CallModel,
@@ -329,7 +329,7 @@ def test_stop_hangs_up_keeps_the_partial_and_tells_one_aborted_terminal() -> Non
     world.say("one")
     answer = assistant(A1, "one")
     assert world.cancel(2, "r1") == [
-        AbortModel("r1"),
+        AbortWork("r1"),
         Persist((PutTurn(RUNNING.ended("aborted")), InsertMessage(1, answer), DropChunks("r1"))),
         Broadcast(ChatMessages(messages=[stored_user("u1", "hello"), answer])),
         Broadcast(terminal("r1", "aborted", "u1")),
@@ -451,7 +451,7 @@ def test_clear_ends_everything_and_tells_it() -> None:
     world.say("one")
     world.send(2, "r2", U2)
     assert world.clear(1) == [
-        AbortModel("r1"),
+        AbortWork("r1"),
         Persist((ClearChat(), DropMeta("failure"))),
         Broadcast(ChatClear(), frozenset({1})),
         Broadcast(terminal("r1", "aborted", "u1")),

@@ -92,9 +92,8 @@ def test_a_prompt_holds_nothing_behind_its_own_message() -> None:
         {"role": "user", "content": "u1"},
         {"role": "user", "content": "u2"},
     ]
-    assert prompt_for(turn, transcript) == own
-    going_on = Turn(id="r", root="r", order=0, anchor="u2", message_id="a2", kind="continue")
-    assert prompt_for(going_on, transcript) == [
+    assert prompt_for(turn, transcript, assistant("a2", "")) == own
+    assert prompt_for(turn, transcript, assistant("a2", "half")) == [
         *own,
         {"role": "assistant", "content": "half"},
         {"role": "user", "content": GO_ON},

@@ -9,11 +9,19 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 from aiohttp import web
 
+from think_reference.core.effects import CallModel
+from think_reference.core.events import (
+    ModelDelta,
+    ModelEvent,
+    ModelFinished,
+    ModelToolCall,
+    ModelToolInput,
+)
 from think_reference.shell import model as module
-from think_reference.shell.model import Finished, Model, ModelError, Said
+from think_reference.shell.model import Model, ModelError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ASKED = [{"role": "user", "content": "hi"}]
+ASKED = CallModel("r", [{"role": "user", "content": "hi"}])
 
 
 @asynccontextmanager
@@ -43,7 +51,7 @@ def says(*pieces: bytes, status: int = 200) -> Handler:
     return handler
 
 
-async def heard(handler: Handler) -> list[Said | Finished]:
+async def heard(handler: Handler) -> list[ModelEvent]:
     async with endpoint(handler) as model, aclosing(model.answer(ASKED)) as pieces:
         return [piece async for piece in pieces]
 
@@ -57,10 +65,10 @@ async def test_an_answer_is_read_piece_by_piece_wherever_it_is_cut() -> None:
         b'data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}\n\ndata: [DONE]\n\n',
     )
     assert await heard(says(*pieces)) == [
-        Said("reasoning", "hm"),
-        Said("text", "a"),
-        Said("text", "é"),
-        Finished("content-filter"),
+        ModelDelta("r", "reasoning", "hm"),
+        ModelDelta("r", "text", "a"),
+        ModelDelta("r", "text", "é"),
+        ModelFinished("r", "content-filter"),
     ]
 
 
@@ -72,7 +80,7 @@ async def test_the_question_is_a_streamed_chat_completion() -> None:
         return web.Response(text="data: [DONE]\n\n")
 
     await heard(handler)
-    assert asked == [{"model": "think-reference", "stream": True, "messages": ASKED}]
+    assert asked == [{"model": "think-reference", "stream": True, "messages": ASKED.messages}]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +141,6 @@ async def test_closing_the_answer_hangs_up() -> None:
 
     async with endpoint(handler) as model:
         async with aclosing(model.answer(ASKED)) as pieces:
-            assert await anext(pieces) == Said("text", "a")
+            assert await anext(pieces) == ModelDelta("r", "text", "a")
         async with asyncio.timeout(5):
             await hung_up.wait()

@@ -1,0 +1,164 @@
+"""What pytest sees of the kit: a collector, an item per case, the words of its failure."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.base import State, Verdict, exit_code
+from think_conformance.history.content import OwnWords
+from think_conformance.history.lines import line
+from think_conformance.history.op import History
+from think_conformance.history.plain import plain
+from think_conformance.plugin.engine import Engine, Outcome
+from think_conformance.scenarios.base import Scenario
+from think_conformance.shell.order import Order, options
+from think_conformance.shell.process import TargetNotReady
+from think_conformance.targets.contract import UsageError
+
+FRAMES_SHOWN = 12
+
+TOLD: tuple[State, ...] = ("failed", "not-testable", "inconclusive", "warned")
+"""States of a verdict that are told in full, in this order."""
+
+
+class CaseFailed(AssertionError):
+    """A case that did not pass; the text is all a reader needs."""
+
+
+class Cases:
+    """The plugin proper, registered when a target is given."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        if getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput"):
+            raise pytest.UsageError("--think-target plays its cases in parallel by itself: add `-n 0` (pytest-xdist)")
+        order = Order(target=config.getoption("think_target"), profiles=tuple(config.getoption("think_profile")))
+        try:
+            self._options = options(order)
+        except (UsageError, ValueError) as error:
+            raise pytest.UsageError(f"--think-target: {error}") from None
+        self._out: Path | None = config.getoption("think_out")
+        self.attaches = bool(config.getoption("allure_report_dir", None))
+        self._engine = Engine(order, self._options)
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """Those that the options select."""
+        return self._options.scenarios
+
+    def pytest_report_header(self) -> str:
+        return f"think-conformance: target {self._options.target.name}, seed {self._options.seed}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Before others sort and deselect."""
+        items += session.genitems(CaseCollector.from_parent(session, name="think", nodeid="think", cases=self))
+
+    def pytest_sessionfinish(self) -> None:
+        self._engine.stop()
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._engine.store is not None:
+            terminalreporter.section("think-conformance")
+            terminalreporter.line(f"run directory: {self._engine.store.folder}")
+
+    def play(self, item: CaseItem) -> Outcome:
+        """The outcome of an item; the first one asked for starts all that are selected."""
+        chosen = [other.scenario for other in item.session.items if isinstance(other, CaseItem)]
+        try:
+            self._engine.start(chosen, self._out)
+        except UsageError as error:
+            pytest.exit(str(error).replace("--out", "--think-out"), returncode=pytest.ExitCode.USAGE_ERROR)
+        return self._engine.outcome(item.scenario.id)
+
+    def plan(self, case: str) -> Path:
+        """The saved plan of a case that was started."""
+        assert self._engine.store is not None, "it is made with the first case"
+        return self._engine.store.plan(case)
+
+    def history(self, case: str) -> Path:
+        """The history of a case that was started."""
+        assert self._engine.store is not None, "it is made with the first case"
+        return self._engine.store.history(case)
+
+
+class CaseCollector(pytest.Collector):
+    """All cases."""
+
+    def __init__(self, *, cases: Cases, **node: Any) -> None:
+        super().__init__(**node)
+        self._cases = cases
+
+    def collect(self) -> Iterator[pytest.Item]:
+        for scenario in self._cases.scenarios:
+            yield CaseItem.from_parent(self, name=scenario.id, scenario=scenario, cases=self._cases)
+
+
+class CaseItem(pytest.Item):
+    """One case. `-k` knows it by its id and by the requirements it exercises, `-m` as `think`."""
+
+    def __init__(self, *, scenario: Scenario, cases: Cases, **node: Any) -> None:
+        super().__init__(**node)
+        self.scenario = scenario
+        self._cases = cases
+        self.add_marker("think")
+        self.extra_keyword_matches.update(scenario.exercises)
+
+    def runtest(self) -> None:
+        outcome = self._cases.play(self)
+        if self._cases.attaches:
+            self._attach(outcome)
+        text = self._told(outcome)
+        if exit_code(outcome.verdicts) and not _out_of_reach(outcome):
+            raise CaseFailed(text)
+        if _out_of_reach(outcome):
+            pytest.skip("; ".join(sorted({v.reason for v in outcome.verdicts})))
+        if text:
+            self.add_report_section("call", "think-conformance", text)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CaseFailed | TargetNotReady):
+            return str(excinfo.value)
+        told = "".join(traceback.format_exception(excinfo.value))
+        return f"{told}the kit itself broke: please report the lines above"
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"think {self.scenario.id}"
+
+    def _told(self, outcome: Outcome) -> str:
+        """Every verdict that is no simple pass; empty when there is none."""
+        lines = [text for state in TOLD for v in outcome.verdicts if v.state == state for text in _verdict(v, outcome.history)]
+        if not outcome.verdicts:
+            lines = ["INCONCLUSIVE: the case came to no verdict"]
+        return "\n".join([*lines, f"again: think-conformance replay {self._cases.plan(self.name)}"]) if lines else ""
+
+    def _attach(self, outcome: Outcome) -> None:
+        import allure
+
+        allure.dynamic.description(self.scenario.title)
+        allure.dynamic.tag(*self.scenario.exercises)
+        allure.dynamic.parent_suite("think-conformance")
+        allure.dynamic.suite(self.scenario.id.partition(".")[0])
+        allure.attach(msgspec.json.encode(outcome.verdicts), "verdicts.json", allure.attachment_type.JSON)
+        if outcome.history:
+            allure.attach.file(self._cases.plan(self.name), "plan.json", allure.attachment_type.JSON)
+            allure.attach.file(self._cases.history(self.name), "history.jsonl", allure.attachment_type.TEXT, "jsonl")
+
+
+def _out_of_reach(outcome: Outcome) -> bool:
+    return bool(outcome.verdicts) and all(v.state == "not-applicable" for v in outcome.verdicts)
+
+
+def _verdict(verdict: Verdict, history: History) -> Iterator[str]:
+    row, own = requirements()[verdict.requirement], OwnWords(history)
+    yield f"{verdict.state.upper()} {row.id} ({row.level}, {row.profile}): {row.sentence}"
+    yield f"    {plain(own.only_quoted(verdict.reason))}"
+    for index in verdict.evidence[:FRAMES_SHOWN]:
+        if 0 <= index < len(history):
+            yield f"    {line(history[index], history[0].at, own)}"
