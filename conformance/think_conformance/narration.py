@@ -63,6 +63,15 @@ def _operation(op: Operation) -> str:
     return f"{_deed(op)}{' until' if op.do == 'wait' else ', once'} {_after(op.after)}"
 
 
+_PLAIN_DEEDS = {
+    "stop": "stops {request}",
+    "ack": "acknowledges {request}",
+    "probe": "asks for a stream to resume",
+    "clear": "clears the chat",
+    "get-messages": "reads the transcript",
+}
+
+
 def _deed(op: Operation) -> str:
     who, request = op.client or "a", op.request or f"turn {op.turn}"
     match op.do:
@@ -71,18 +80,8 @@ def _deed(op: Operation) -> str:
         case "send":
             echo = f", repeating the conversation under {op.echo.replace('-', ' ')}" if op.echo else ""
             return f"{who} sends {request}" + (f': "{op.text}"' if op.text else "") + echo
-        case "stop":
-            return f"{who} stops {request}"
-        case "ack":
-            return f"{who} acknowledges {request}"
         case "close":
             return f"{who} closes its socket with {op.code or 1000}"
-        case "probe":
-            return f"{who} asks for a stream to resume"
-        case "clear":
-            return f"{who} clears the chat"
-        case "get-messages":
-            return f"{who} reads the transcript"
         case "rpc":
             return f"{op.method}({', '.join(map(str, op.args or []))}) is called"
         case "raw":
@@ -91,6 +90,8 @@ def _deed(op: Operation) -> str:
             return f"gate `{op.gate}` opens"
         case "wait":
             return "wait"
+        case _:
+            return f"{who} {_PLAIN_DEEDS[op.do].format(request=request)}"
 
 
 def _after(after: After) -> str:
@@ -191,7 +192,11 @@ def _action(action: Action) -> str:
 
 
 def _pairs(fields: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {str(value).lower() if isinstance(value, bool) else value}" for name, value in fields.items())
+    return ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _nth(number: int) -> str:

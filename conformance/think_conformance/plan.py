@@ -6,9 +6,9 @@ what a scenario yields, what is saved when a case fails, and what `replay` reads
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from think_proxy.plan import FaultPlan, Seen
 
@@ -57,9 +57,10 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
 
 
 class About(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """Where a saved plan comes from, so that its replay is judged as the case was."""
+    """Where a saved plan comes from, so that its replay is judged as the case was. `scenario` names
+    files too: letters, digits, `_`, `-` and, inside, dots."""
 
-    scenario: str = "plan"
+    scenario: Annotated[str, Meta(pattern=r"^[\w-][\w.-]*\Z")] = "plan"
     title: str = ""
     exercises: tuple[str, ...] = ()
 

@@ -19,10 +19,12 @@ import msgspec
 
 from think_proxy.carriers.websocket import EmbeddedProxy
 from think_proxy.engine import Unsupported
-from think_proxy.plan import FaultPlan
+from think_proxy.plan import FaultPlan, Leg
 from think_proxy.plan_file import PlanError, load
 
 USAGE = 4
+
+LEGS = ("client", "routing", "model", "effects")
 
 
 def address(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
@@ -48,11 +50,14 @@ def server(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[s
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--listen", callback=address, required=True, help="[host:]port; a bare port is on loopback.")
 @click.option("--upstream", callback=server, required=True, help="http://host:port, where connections go.")
+@click.option(
+    "--leg", type=click.Choice(LEGS), default=LEGS[0], help="The hop it sits on.", show_default=True
+)
 @click.option("--plan", type=click.Path(path_type=Path), help="Faults to arm (YAML or JSON); none without.")
-def command(listen: tuple[str, int], upstream: tuple[str, int], plan: Path | None) -> int:
-    """Passes WebSockets on, and strikes them at the moments of a plan."""
+def command(listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: Path | None) -> int:
+    """Passes WebSockets and HTTP on, and strikes at the moments of a plan."""
     faults = read_plan(plan) if plan else FaultPlan(version=1)
-    return asyncio.run(serve(listen, upstream, faults))
+    return asyncio.run(serve(listen, upstream, leg, faults))
 
 
 def read_plan(path: Path) -> FaultPlan:
@@ -67,10 +72,12 @@ def read_plan(path: Path) -> FaultPlan:
         raise click.ClickException(f"{path}: {error.strerror}") from None
 
 
-async def serve(listen: tuple[str, int], upstream: tuple[str, int], plan: FaultPlan) -> int:
+async def serve(listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: FaultPlan) -> int:
     """Runs until a signal ends it; returns the exit code that tells which."""
     host, port = listen
-    proxy = EmbeddedProxy(upstream, journal=write, process=None, seed=plan.seed, host=host, port=port)
+    proxy = EmbeddedProxy(
+        upstream, journal=write, process=None, seed=plan.seed, host=host, port=port, leg=leg
+    )
     try:
         proxy.arm(plan.faults, "")
         await proxy.start()

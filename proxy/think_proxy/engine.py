@@ -1,18 +1,24 @@
 """Which armed fault, if any, a message sets off. Pure: no clock, no socket, no chance of its own.
 
-A fault is armed in a scope, the path below which connections concern it, so that cases which run
+A fault is armed in a scope, which tells the connections that concern it, so that cases which run
 side by side do not touch each other. A decision depends on the seed, the fault, the connection, the
 direction and the ordinal of the message, never on the time of its arrival.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Literal
 
-from think_proxy.match import Message, client_of, connection_of, content_matches, path_of, within
-from think_proxy.plan import Direction, Fault, Leg
+from think_proxy.match import Message, Place, content_matches
+from think_proxy.plan import Direction, Fault, Leg, When
+
+Moment = Literal["opening", "up", "down"]
+"""When a fault can fire: at the request that opens a connection, or at a message of a direction."""
+
+MOMENTS: frozenset[Moment] = frozenset({"opening", "up", "down"})
 
 
 class Unsupported(ValueError):
@@ -21,29 +27,53 @@ class Unsupported(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What a carrier does exactly: on which leg it sits, which fields of `when` and which actions."""
+    """What a carrier does exactly: on which leg it sits, which fields of `when`, and which forms of
+    actions at which moments."""
 
     name: str
     leg: Leg
     triggers: frozenset[str]
-    actions: frozenset[str]
+    actions: Mapping[str, frozenset[Moment]]
 
-    def check(self, fault: Fault) -> None:
-        """Raises Unsupported with the first thing the fault needs and this carrier lacks."""
+    def moments(self, fault: Fault) -> frozenset[Moment]:
+        """When the fault can fire: where all its actions can be done, and at the opening only if they
+        cannot be done later. Raises Unsupported with the first thing it needs and this carrier lacks."""
         asked = [name for name in fault.when.__struct_fields__ if getattr(fault.when, name) is not None]
         needs = [f"leg {fault.leg}"] if fault.leg != self.leg else []
         needs += [f"when.{name}" for name in asked if name not in self.triggers]
-        needs += [f"do.{action.name}" for action in fault.do if action.name not in self.actions]
+        needs += [f"do.{action.form}" for action in fault.do if action.form not in self.actions]
         if needs:
             raise Unsupported(f"fault `{fault.id}` needs `{needs[0]}`: not supported by the {self.name}")
+        left = possible(fault.when)
+        for action in fault.do:
+            left &= self.actions[action.form]
+            if not left:
+                raise Unsupported(
+                    f"fault `{fault.id}` needs `do.{action.form}` where {self._only(action.form)}"
+                )
+        return left - {"opening"} or left
+
+    def _only(self, form: str) -> str:
+        moments = " and ".join(sorted(self.actions[form]))
+        return f"it cannot be done: the {self.name} does it at these moments: {moments}"
+
+
+def possible(when: When) -> frozenset[Moment]:
+    """The moments that `when` leaves open. An opening has no direction and no content."""
+    if when.direction is not None:
+        return frozenset({when.direction})
+    messages = (when.json, when.nested, when.text, when.nth)
+    return MOMENTS if messages == (None,) * 4 else MOMENTS - {"opening"}
 
 
 @dataclass(eq=False, slots=True)
 class Armed:
-    """A fault in its scope, and how often it has fired."""
+    """A fault in its scope. opened: how many connections it has concerned. fired: how often."""
 
     fault: Fault
     scope: str
+    moments: frozenset[Moment]
+    opened: int = 0
     fired: int = 0
 
     @property
@@ -53,11 +83,13 @@ class Armed:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A fault goes off. `token` names this one time: `<fault>#<n>`, n from 1 within the scope."""
+    """A fault goes off. token: names this one time, `<fault>#<n>`, n from 1 within the scope. number:
+    which connection it is for `when.connection`; None for one that is older than the fault."""
 
     fault: Fault
     scope: str
     token: str
+    number: int | None
 
 
 @dataclass(slots=True)
@@ -74,11 +106,11 @@ class Engine:
         taken = {one.fault.id for one in self.armed if one.scope == scope}
         fresh = []
         for fault in faults:
-            self.carrier.check(fault)
+            moments = self.carrier.moments(fault)
             if fault.id in taken:
                 raise ValueError(f"fault `{fault.id}` is already armed in scope `{scope}`")
             taken.add(fault.id)
-            fresh.append(Armed(fault, scope))
+            fresh.append(Armed(fault, scope, moments))
         self.armed += fresh
         self.revision += 1
 
@@ -87,64 +119,74 @@ class Engine:
         self.armed = [one for one in self.armed if scope is not None and one.scope != scope]
         self.revision += 1
 
-    def watch(self, target: str) -> Watch:
-        """The eye on one connection, which was opened with this request target."""
-        return Watch(self, target)
+    @property
+    def alert(self) -> bool:
+        """Whether any fault could still go off anywhere."""
+        return any(not one.spent for one in self.armed)
+
+    def watch(self, place: Place) -> Watch:
+        """The eye on a connection that opens now."""
+        return Watch(self, place)
 
 
 class Watch:
-    """Counts and decides for one connection."""
+    """Counts and decides for one connection, or for one exchange."""
 
-    def __init__(self, engine: Engine, target: str) -> None:
-        self.path = path_of(target)
-        self.connection = connection_of(target)
-        self.client = None if self.connection is None else client_of(self.connection)
+    def __init__(self, engine: Engine, place: Place) -> None:
+        self.place = place
         self._engine = engine
         self._revision = -1
-        self._armed: dict[Direction, list[Armed]] = {}
+        self._armed: dict[Moment, list[Armed]] = {}
         self._matches: dict[Armed, int] = {}
+        self._numbers: dict[Armed, int] = {}
+        for one in engine.armed:
+            if self._concerns(one):
+                one.opened += 1
+                self._numbers[one] = one.opened
 
-    def active(self, direction: Direction) -> bool:
-        """Whether any fault could go off on this connection in this direction. Cheap."""
+    def active(self, moment: Moment) -> bool:
+        """Whether any fault could go off here at this moment. Cheap."""
         if self._revision != self._engine.revision:
             self._refresh()
-        return bool(self._armed[direction])
+        return bool(self._armed[moment])
 
     def decide(self, direction: Direction, message: Message) -> Firing | None:
         """The fault this message sets off: of several the first in plan order. All of them count it."""
-        hits = [one for one in self._concerned(direction) if self._hits(one, direction, message)]
+        moment: Moment = direction if message.ordinal else "opening"
+        concerned = self._armed[moment] if self.active(moment) else []
+        hits = [one for one in concerned if self._hits(one, moment, message)]
         if not hits:
             return None
         hit = hits[0]
         hit.fired += 1
         if hit.spent:
             self._engine.revision += 1
-        return Firing(hit.fault, hit.scope, f"{hit.fault.id}#{hit.fired}")
+        return Firing(hit.fault, hit.scope, f"{hit.fault.id}#{hit.fired}", self._numbers.get(hit))
 
-    def _concerned(self, direction: Direction) -> list[Armed]:
-        return self._armed[direction] if self.active(direction) else []
-
-    def _hits(self, one: Armed, direction: Direction, message: Message) -> bool:
+    def _hits(self, one: Armed, moment: Moment, message: Message) -> bool:
         when = one.fault.when
-        if not content_matches(when, message) or not self._drawn(one.fault, direction, message.ordinal):
+        if not content_matches(when, message) or not self._drawn(one, moment, message.ordinal):
             return False
         count = self._matches[one] = self._matches.get(one, 0) + 1
         return when.nth is None or when.nth == count
 
-    def _drawn(self, fault: Fault, direction: Direction, ordinal: int) -> bool:
-        probability = fault.when.probability
+    def _drawn(self, one: Armed, moment: Moment, ordinal: int) -> bool:
+        probability = one.fault.when.probability
         if probability is None:
             return True
-        key = repr((self._engine.seed, fault.id, self.connection, direction, ordinal))
+        here = self.place.name or self._numbers.get(one)
+        key = repr((self._engine.seed, one.fault.id, here, moment, ordinal))
         return int.from_bytes(sha256(key.encode()).digest()[:8]) < probability * 2**64
 
     def _refresh(self) -> None:
         self._revision = self._engine.revision
-        mine = [one for one in self._engine.armed if not one.spent and self._concerns(one)]
-        self._armed = {
-            "up": [one for one in mine if one.fault.when.direction in (None, "up")],
-            "down": [one for one in mine if one.fault.when.direction in (None, "down")],
-        }
+        mine = [
+            one for one in self._engine.armed if not one.spent and self._concerns(one) and self._is_due(one)
+        ]
+        self._armed = {moment: [one for one in mine if moment in one.moments] for moment in MOMENTS}
 
     def _concerns(self, one: Armed) -> bool:
-        return within(self.path, one.scope) and one.fault.when.client in (None, self.client)
+        return self.place.within(one.scope) and one.fault.when.client in (None, self.place.client)
+
+    def _is_due(self, one: Armed) -> bool:
+        return one.fault.when.connection in (None, self._numbers.get(one))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from think_proxy.engine import Firing, Watch
-from think_proxy.match import Message
+from think_proxy.match import Exchange, Message
 from think_proxy.plan import Direction, Fault
 
 Journal = Callable[[str, dict[str, Any], dict[str, Any]], None]
@@ -29,9 +29,13 @@ def planned(journal: Journal, fault: Fault) -> None:
 def fired(journal: Journal, firing: Firing, watch: Watch, direction: Direction, message: Message) -> None:
     """The moment was seen; the payload proves which message it was."""
     ids = {"fault": firing.fault.id, "token": firing.token}
-    if watch.connection is not None and watch.client is not None:
-        ids |= {"connection": watch.connection, "client": watch.client}
-    journal("fault-fired", ids, {"leg": firing.fault.leg, "direction": direction, **message.proof()})
+    place = watch.place
+    if place.name is not None and place.client is not None:
+        ids |= {"connection": place.name, "client": place.client}
+    payload = {"leg": firing.fault.leg, "direction": direction, **message.proof()}
+    if isinstance(place, Exchange):
+        payload["exchange"] = firing.number
+    journal("fault-fired", ids, payload)
 
 
 def done(journal: Journal, firing: Firing, did: list[str], outcome: Done, reason: str) -> None:

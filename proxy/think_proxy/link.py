@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from think_proxy.plan import Direction, ProcessAction
+from think_proxy.plan import Direction, ProcessAction, Status
 
 
 class Link(Protocol):
@@ -33,6 +33,13 @@ class Link(Protocol):
 
     async def close(self, code: int, reason: str) -> None:
         """Says a WebSocket close to the client as if the server had, then finishes both sides."""
+
+    async def answer(self, status: Status) -> None:
+        """Says an HTTP answer to the client as if the server had, then finishes both sides."""
+
+    def shorten(self, keep: int | None, *, clean: bool) -> None:
+        """Forwards only the first `keep` bytes of the held event or body (None: half of them); `clean`
+        lets the body end properly behind them."""
 
     def swallow(self) -> None:
         """Takes everything from both sides, endings too, and passes nothing on; both stay connected

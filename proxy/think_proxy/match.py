@@ -34,8 +34,9 @@ class Message:
     """One whole message of one direction of a connection.
 
     raw: its bytes as they came, all frames of it. content: what the receiving application sees,
-    None where that cannot be told. ordinal: from 1, among the data messages of the direction.
-    offset: of its first byte in the direction's stream, in bytes."""
+    None where that cannot be told. ordinal: from 1, among the data messages of the direction; the
+    request that opens a connection comes before them and is 0. offset: of its first byte in the
+    direction's stream of frames, or in the body of its exchange, in bytes."""
 
     raw: bytes
     content: bytes | None
@@ -83,9 +84,57 @@ def contains_nested(value: Any, nested: Nested) -> bool:
 
 def content_matches(when: When, message: Message) -> bool:
     """Whether the content is what `when` asks for; true when it asks for none."""
+    if when.text is not None and when.text.encode(errors="surrogatepass") != message.content:
+        return False
     if when.json is not None and not contains(message.json, when.json):
         return False
     return when.nested is None or contains_nested(message.json, when.nested)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A WebSocket connection, opened with this request target; it lies in the scopes that are its
+    path or above it."""
+
+    target: str
+
+    @property
+    def name(self) -> str | None:
+        """What its client calls it, None without a name."""
+        return connection_of(self.target)
+
+    @property
+    def client(self) -> str | None:
+        """Whose it is, None without a name."""
+        return None if self.name is None else client_of(self.name)
+
+    def within(self, scope: str) -> bool:
+        return within(path_of(self.target), scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request with its answer. It has no name, and lies in the scopes whose text its target or the
+    body of its request contains; a body that is too large to be kept contains nothing."""
+
+    target: str
+    body: bytes = b""
+
+    @property
+    def name(self) -> None:
+        return None
+
+    @property
+    def client(self) -> None:
+        return None
+
+    def within(self, scope: str) -> bool:
+        body = self.body.replace(rb"\/", b"/")  # as some write a slash in JSON
+        return scope in self.target or scope.encode() in body
+
+
+Place = Connection | Exchange
+"""What a plan can ask of a connection, or of an exchange that stands for one."""
 
 
 def path_of(target: str) -> str:

@@ -8,6 +8,7 @@ stand-alone proxy accepts and ignores it.
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import Any, Literal
 
@@ -47,13 +48,21 @@ class Seen(_Part):
 
 
 class When(_Part):
-    """The moment. All given fields must hold; `nth` counts, per connection, the messages that
-    match everything else, from 1."""
+    """The moment. All given fields must hold.
+
+    A message is one of a WebSocket on the client leg. Behind the target an exchange, a request with
+    its answer, takes the place of the connection; its messages are the request, and each server-sent
+    event or else the whole body of the answer.
+
+    json, nested: what the content has as JSON. text: the content, exactly. nth: counts, per
+    connection, the messages that match everything else, from 1. connection: counts, from 1, the
+    connections (exchanges) of `client`, if one is given, in the scope since the fault was armed."""
 
     client: str | None = None
     direction: Direction | None = None
     json: dict[str, Any] | None = None
     nested: Nested | None = None
+    text: str | None = None
     nth: int | None = None
     connection: int | None = None
     offset: int | None = None
@@ -64,8 +73,10 @@ class When(_Part):
     seen: Seen | None = None
 
     def __post_init__(self) -> None:
-        if self.nth is not None and self.nth < 1:
-            raise ValueError("`nth` counts from 1")
+        for name in ("nth", "connection"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise ValueError(f"`{name}` counts from 1")
 
 
 class CloseCode(_Part):
@@ -92,12 +103,35 @@ class For(_Part):
             raise ValueError("`for` is a number of seconds")
 
 
+class Truncate(_Part):
+    """Of an event or a body only the first `keep` bytes pass (None: half of them), then comes the end:
+    `clean` is a proper end of the body, so that what is short looks whole."""
+
+    keep: int | None = None
+    end: Literal["fin", "reset", "clean"] = "fin"
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < 0:
+            raise ValueError("`keep` is a number of bytes")
+
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FIELD = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
 class Status(_Part):
-    """An HTTP answer instead of the real one."""
+    """An HTTP answer instead of the real one. It says how long it is, and that the connection ends."""
 
     code: int
     headers: dict[str, str] = {}
     body: str = ""
+
+    def __post_init__(self) -> None:
+        if not 200 <= self.code <= 599:
+            raise ValueError(f"{self.code} is no status of an answer: give 200 to 599")
+        for name, value in self.headers.items():
+            if not _TOKEN.fullmatch(name) or not _FIELD.fullmatch(value):
+                raise ValueError(f"`{name}: {value}` is no header".encode("unicode_escape").decode())
 
 
 class Action(_Part):
@@ -112,7 +146,7 @@ class Action(_Part):
     duplicate: int | None = None
     reorder: int | None = None
     corrupt: dict[str, Any] | None = None
-    truncate: dict[str, Any] | None = None
+    truncate: Truncate | None = None
     slice: dict[str, Any] | None = None
     throttle: dict[str, Any] | None = None
     refuse: bool | None = None
@@ -124,10 +158,24 @@ class Action(_Part):
         """The one field that is set."""
         return next(f for f in self.__struct_fields__ if getattr(self, f) is not None)
 
+    @property
+    def form(self) -> str:
+        """The name, and which way of it where there are several: `cut.reset`, `truncate.clean`."""
+        match getattr(self, self.name):
+            case CloseCode():
+                return f"{self.name}.close"
+            case Truncate(end=end):
+                return f"{self.name}.{end}"
+            case str(way) if self.name == "cut":
+                return f"{self.name}.{way}"
+        return self.name
+
     def __post_init__(self) -> None:
         given = [f for f in self.__struct_fields__ if getattr(self, f) is not None]
         if len(given) != 1:
             raise ValueError(f"an action names exactly one thing to do, this one names {given or 'none'}")
+        if self.delay is not None and self.delay.direction is not None:
+            raise ValueError("`delay` has no direction: it holds that of its message")
 
 
 class Fault(_Part):

@@ -38,8 +38,8 @@ def _without_the_queue(turns: Iterable[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.state != "queued"]
 
 
-def _once_more(request_id: str) -> str | None:
-    return f"{request_id}-again"
+def _once_more_when_ended(turn: Turn) -> str | None:
+    return f"{turn.id}-again" if turn.state == "ended" else None
 
 
 def _nothing_to_put_back(turns: Iterable[Turn]) -> list[Turn]:
@@ -65,19 +65,19 @@ DEFECTS = {
             "doubles-replay",
             "an ack is answered with each stored chunk twice",
             Policies(replays=_each_chunk_twice),
-            ("WIRE-104", "WIRE-83"),
+            ("WIRE-104",),
         ),
         Defect(
             "forgets-queued-turn",
             "a turn that waits in the queue when the process dies is never heard of again",
             Policies(restored=_without_the_queue),
-            ("TURN-16", "TURN-150"),
+            ("TURN-16", "TURN-150", "WIRE-119"),
         ),
         Defect(
             "reruns-resent-request",
-            "a request that is sent again starts a second run, under an id of its own",
-            Policies(again=_once_more),
-            ("WIRE-58",),
+            "a request that is sent again after it ended starts a second run, under an id of its own",
+            Policies(again=_once_more_when_ended),
+            ("KIT-02",),
         ),
     )
 }

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as xml
 from think_conformance.history.plain import plain
 from think_reports.timeline import Row, Timeline
 
-ROW, TOP, LEFT, LANE, RIGHT = 20, 34, 104, 92, 380
+ROW, TOP, LEFT, LANE, RIGHT = 20, 34, 104, 86, 415
 """Pixels: height of a row, of the heads, width of the index and time, of a lane, of the labels."""
 
 
@@ -22,8 +22,8 @@ class _Drawing:
         self._width = LEFT + LANE * len(timeline.lanes) + RIGHT
         self._height = TOP + ROW * (len(timeline.rows) + 1)
         size = {"width": str(self._width), "height": str(self._height)}
-        box = f"0 0 {self._width} {self._height}"
-        self.root = xml.Element("svg", viewBox=box, role="img", **size, **{"class": "timeline"})
+        box = {"viewBox": f"0 0 {self._width} {self._height}", "role": "img", "class": "timeline"}
+        self.root = xml.Element("svg", {**size, **box})
         self._text(self.root, "title", title)
         for number, row in enumerate(timeline.rows):
             if row.decisive:
@@ -36,7 +36,7 @@ class _Drawing:
         for lane in self._timeline.lanes:
             x = self._x(lane)
             self._line("lane", x, TOP - 8, x, self._height)
-            self._label("head", x, TOP - 16, lane)
+            self._label("head", x, TOP - 16, lane if len(lane) <= 10 else lane.removeprefix("client "))
         for span in self._timeline.spans:
             if span.lane in self._timeline.lanes:
                 top, bottom = self._y(span.first), self._y(span.last)
@@ -44,7 +44,7 @@ class _Drawing:
 
     def _row(self, number: int, row: Row) -> None:
         y = self._y(number)
-        group = xml.SubElement(self.root, "g", {"class": f"row {row.look}"})
+        group = xml.SubElement(self.root, "g", {"class": f"row is-{row.look}"})
         span = f"#{row.index}" if row.index == row.last else f"#{row.index}–{row.last}"
         self._label("index", 4, y + 4, span, group)
         self._label("time", LEFT - 14, y + 4, f"{row.at:.3f}", group)

@@ -30,6 +30,7 @@ NEEDS_A_LOOK: tuple[State, ...] = (
 """States of a case that is told in full."""
 
 GOOD: tuple[State, ...] = ("passed", "warned")
+BAD: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass")
 
 
 class Cause(Struct, frozen=True):
@@ -78,17 +79,16 @@ def at_most(passes: int) -> str:
 def bound(cases: list[CaseRow]) -> str:
     """The sentence on all cases, where none failed and some were decided; else empty."""
     passed = sum(case.state in GOOD for case in cases)
-    if not passed or any(case.state in ("failed", "not-testable", "flaky", "unexpected-pass") for case in cases):
+    if not passed or any(case.state in BAD for case in cases):
         return ""
     return f"0 failures in {passed} cases: at most {at_most(passed)} of such cases fail (3/n, at 95 %)"
 
 
 def _environment() -> Environment:
     loader = PackageLoader("think_reports")
-    environment = Environment(
+    return Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    return environment
 
 
 def _families(rows: list[RequirementRow]) -> list[tuple[str, list[RequirementRow]]]:

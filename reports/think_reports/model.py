@@ -167,15 +167,25 @@ def _case(case: str, history: History, verdicts: list[Verdict]) -> CaseRow:
 
 
 def _faults(history: History, own: OwnWords) -> list[FaultRow]:
-    proofs: dict[str, list[Record]] = {}
+    firings: dict[str, list[Record]] = {}
     for record in history:
         fault = record.ids.get("fault")
         if record.kind in ("fault-planned", "fault-fired") and isinstance(fault, str):
-            proofs.setdefault(fault, []).extend([record] if record.kind == "fault-fired" else [])
+            firings.setdefault(fault, []).extend([record] if record.kind == "fault-fired" else [])
     return [
-        FaultRow(id=fault, fired=len(fired), proof=_quoted(fired, history, own))
-        for fault, fired in proofs.items()
+        FaultRow(
+            id=fault,
+            fired=len(fired),
+            proof=_quoted([r for one in fired for r in (*_moment(one, history), one)], history, own),
+        )
+        for fault, fired in firings.items()
     ]
+
+
+def _moment(fired: Record, history: History) -> list[Record]:
+    """The record that a fault fired on, where it fired on what was seen."""
+    seen = fired.payload.get("record") if isinstance(fired.payload, dict) else None
+    return [history[seen]] if isinstance(seen, int) and 0 <= seen < len(history) else []
 
 
 def _verdict(verdict: Verdict, history: History, own: OwnWords) -> VerdictRow:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -16,15 +17,16 @@ from think_conformance.history.plain import plain
 ROWS = 90
 """Rows of one picture; what is far from the evidence and the faults gives way."""
 
-LABEL = 64
+LABEL = 58
 """Characters of one label."""
 
 _NEAR, _HEAD, _TAIL = 5, 14, 8
 _PROXY, _TARGET, _MODEL, _WORLD = "proxy", "target", "model", "world"
 _QUIET_TYPES = ("cf_agent_identity", "cf_agent_mcp_servers", "cf_agent_state")
 _HIDDEN = "client control"
+_UPS = ("start", "ready", "continue")
 
-Look = Literal["up", "down", "open", "close", "fault", "process", "gate", "note", "gap"]
+Look = Literal["up", "down", "open", "close", "fault", "process", "crash", "gate", "note", "gap"]
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -65,6 +67,10 @@ def timeline(history: History, evidence: Collection[int]) -> Timeline:
     return Timeline(lanes=_lanes(history), rows=rows, spans=list(_spans(history, rows)))
 
 
+_Said = tuple[Look, str, str | None, str]
+"""Look, lane it starts on, lane it ends on, label."""
+
+
 class _Teller:
     """Turns records into rows."""
 
@@ -72,45 +78,76 @@ class _Teller:
         self._began = history[0].at if history else 0.0
         self._evidence = evidence
         self._own = OwnWords(history)
-        self._kinds: dict[str, Callable[[Record], dict[str, Any] | None]] = {
-            "open": lambda r: {"look": "open", "start": _client(r), "end": _TARGET, "label": f"connects as {_named(r)}"},
-            "close": lambda r: {"look": "close", "start": _client(r), "label": f"{_named(r)} closed, {_field(r, 'code')}"},
-            "frame-out": lambda r: {"look": "up", "start": _client(r), "end": _TARGET, "label": self._frame(r)},
-            "frame-in": lambda r: {"look": "down", "start": _TARGET, "end": _client(r), "label": self._frame(r)},
-            "model-call": lambda r: {"look": "up", "start": _TARGET, "end": _MODEL, "label": f"call {r.ids.get('call')}"},
-            "model-gate": lambda r: {"look": "gate", "start": _MODEL, "label": f"holds at gate {r.ids.get('gate')}"},
-            "model-end": lambda r: {"look": "down", "start": _MODEL, "end": _TARGET, "label": _field(r, "how")},
-            "effect": lambda r: {"look": "up", "start": _TARGET, "end": _WORLD, "label": f"effect {r.ids.get('key', '')}"},
-            "process": lambda r: {"look": "process", "start": _TARGET, "label": _field(r, "action")},
-            "fault-fired": self._fault,
-            "info": lambda r: {"look": "note", "start": _TARGET, "label": self._own.only_quoted(_field(r, "reason"))},
-            "ok": self._read,
-            "epilogue": lambda r: {"look": "note", "start": _TARGET, "label": f"epilogue: {_field(r, 'phase')}"},
-        }
 
     def rows(self, record: Record) -> Iterator[Row]:
         """One row, or none for what needs no telling."""
-        tell = self._kinds.get(record.kind)
-        said = tell(record) if tell else None
         decisive = record.index in self._evidence
-        if said is None or (not decisive and self._is_quiet(record)):
+        if not decisive and self._is_quiet(record):
             return
-        said["label"] = plain(said["label"], LABEL)
-        index, at = record.index, record.at - self._began
-        yield Row(index=index, last=index, at=at, decisive=decisive, **said)
+        match record.source:
+            case "client":
+                said = self._of_client(record)
+            case "model" | "effects":
+                said = self._of_outside(record)
+            case _:
+                said = self._of_run(record)
+        if said is not None:
+            look, start, end, label = said
+            yield Row(
+                index=record.index,
+                last=record.index,
+                at=record.at - self._began,
+                look=look,
+                start=start,
+                end=end,
+                label=plain(label, LABEL),
+                decisive=decisive,
+                where=_field(record, "leg"),
+            )
 
     def _is_quiet(self, record: Record) -> bool:
         return _client(record) == _HIDDEN or _frame(record).get("type") in _QUIET_TYPES
 
-    def _fault(self, record: Record) -> dict[str, Any]:
-        leg = _field(record, "leg") or "client"
-        return {"look": "fault", "start": _PROXY, "where": leg, "label": f"fault {record.ids.get('fault')} fires"}
+    def _of_client(self, record: Record) -> _Said | None:
+        client = _client(record)
+        match record.kind:
+            case "open":
+                return "open", client, _TARGET, f"connects as {_named(record)}"
+            case "close":
+                return "close", client, None, f"{_named(record)} closed, {_field(record, 'code')}"
+            case "frame-out":
+                return "up", client, _TARGET, self._frame(record)
+            case "frame-in":
+                return "down", _TARGET, client, self._frame(record)
+        return None
 
-    def _read(self, record: Record) -> dict[str, Any] | None:
+    def _of_outside(self, record: Record) -> _Said | None:
+        match record.kind:
+            case "model-call":
+                return "up", _TARGET, _MODEL, f"asks, {_call(record)}"
+            case "model-gate":
+                return "gate", _MODEL, None, f"holds at gate {record.ids.get('gate')}"
+            case "model-end":
+                return "down", _MODEL, _TARGET, f"{_field(record, 'how')}, {_call(record)}"
+            case "effect":
+                return "up", _TARGET, _WORLD, f"effect {record.ids.get('key', '')}"
+        return None
+
+    def _of_run(self, record: Record) -> _Said | None:
         messages = record.payload.get("messages") if isinstance(record.payload, dict) else None
-        if not isinstance(messages, list):
-            return None
-        return {"look": "down", "start": _TARGET, "end": _client(record), "label": f"reads {self._messages(messages)}"}
+        match record.kind:
+            case "process":
+                action = _field(record, "action")
+                return "process" if action in _UPS else "crash", _TARGET, None, action
+            case "fault-fired":
+                return "fault", _PROXY, None, f"fault {record.ids.get('fault')} fires"
+            case "ok" if isinstance(messages, list):
+                return "down", _TARGET, _client(record), f"reads {self._messages(messages)}"
+            case "info":
+                return "note", _TARGET, None, self._own.only_quoted(_field(record, "reason"))
+            case "epilogue":
+                return "note", _TARGET, None, f"epilogue: {_field(record, 'phase')}"
+        return None
 
     def _frame(self, record: Record) -> str:
         frame = _frame(record)
@@ -119,9 +156,13 @@ class _Teller:
         words = [_short(frame.get("type"))]
         match frame:
             case {"type": "cf_agent_use_chat_response", "done": True}:
-                words = ["end", str(frame.get("outcome", "error" if frame.get("error") else "")), "replayed" * bool(frame.get("replay"))]
+                words = [
+                    "end",
+                    str(frame.get("outcome", "error" if frame.get("error") else "")),
+                    "replayed" * bool(frame.get("replay")),
+                ]
             case {"type": "cf_agent_use_chat_response"}:
-                words = [*self._chunk(frame), "replayed" * bool(frame.get("replay"))]
+                words = [*self._chunk(frame), *_replayed(frame)]
             case {"messages": [*messages]}:
                 words = [self._messages(messages)]
             case _:
@@ -179,7 +220,7 @@ def _is_chunk(row: Row) -> bool:
 def _bounded(rows: list[Row]) -> list[Row]:
     if len(rows) <= ROWS:
         return rows
-    important = [n for n, row in enumerate(rows) if row.decisive or row.look in ("fault", "process")]
+    important = [n for n, row in enumerate(rows) if row.decisive or row.look in ("fault", "process", "crash")]
     keep = {m for n in important for m in range(n - _NEAR, n + _NEAR + 1)}
     keep |= set(range(_HEAD)) | set(range(len(rows) - _TAIL, len(rows)))
     kept: list[Row] = []
@@ -239,6 +280,11 @@ def _named(record: Record) -> str:
     return str(record.ids.get("connection", ""))
 
 
+def _call(record: Record) -> str:
+    turn = str(record.ids.get("marker", "")).rpartition("/")[2]
+    return f"{turn} call {record.ids.get('call', '')}"
+
+
 def _field(record: Record, name: str) -> str:
     value = record.payload.get(name) if isinstance(record.payload, dict) else None
     return "" if value is None else str(value)
@@ -249,5 +295,9 @@ def _frame(record: Record) -> dict[str, Any]:
     return frame if isinstance(frame, dict) else {}
 
 
+def _replayed(frame: dict[str, Any]) -> list[str]:
+    return ["replayed"] if frame.get("replay") else []
+
+
 def _short(kind: Any) -> str:
-    return str(kind).removeprefix("cf_agent_").removeprefix("chat_").removeprefix("use_chat_").replace("_", " ")
+    return re.sub("^cf_agent_(use_)?(chat_)?", "", str(kind)).replace("_", " ")

@@ -14,7 +14,7 @@ import msgspec
 
 from think_proxy.carriers.messages import unmask
 from think_proxy.carriers.websocket import EmbeddedProxy
-from think_proxy.plan import Fault
+from think_proxy.plan import Fault, Leg
 
 DEADLINE_S = 5.0
 SCOPE = "/agents/a/one"
@@ -47,9 +47,9 @@ def asked(n: int) -> bytes:
     return frame(b'{"type":"ask","n":%d}' % n, mask=b"\x01\x02\x03\x04")
 
 
-def faults(*rows: dict[str, Any]) -> list[Fault]:
-    """Faults as a plan would have them; `id` is `f` and `leg` is `client` unless given."""
-    return msgspec.convert([{"id": "f", "leg": "client", "when": {}, **row} for row in rows], list[Fault])
+def faults(*rows: dict[str, Any], leg: Leg = "client") -> list[Fault]:
+    """Faults as a plan would have them; `id` is `f` unless given."""
+    return msgspec.convert([{"id": "f", "leg": leg, "when": {}, **row} for row in rows], list[Fault])
 
 
 def rst(sock: socket.socket) -> None:
@@ -141,7 +141,8 @@ class Control:
 class Rig:
     """An upstream that only accepts, the proxy in front of it, and clients through the proxy."""
 
-    def __init__(self) -> None:
+    def __init__(self, leg: Leg) -> None:
+        self.leg = leg
         self.journal = Records()
         self.control = Control()
         self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
@@ -149,7 +150,7 @@ class Rig:
         self.proxy: EmbeddedProxy
 
     def arm(self, *rows: dict[str, Any], scope: str = SCOPE) -> None:
-        self.proxy.arm(faults(*rows), scope)
+        self.proxy.arm(faults(*rows, leg=self.leg), scope)
 
     async def connect(self) -> tuple[Peer, Peer]:
         """A client and the upstream's end of its connection."""
@@ -180,12 +181,12 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig() -> AsyncIterator[Rig]:
+async def rig(leg: Leg = "client") -> AsyncIterator[Rig]:
     """A running rig; everything is closed behind it."""
-    made = Rig()
+    made = Rig(leg)
     server = await asyncio.start_server(made._accept, "127.0.0.1", 0)
     made.proxy = EmbeddedProxy(
-        server.sockets[0].getsockname(), journal=made.journal, process=made.control, seed=7
+        server.sockets[0].getsockname(), journal=made.journal, process=made.control, seed=7, leg=leg
     )
     await made.proxy.start()
     try:

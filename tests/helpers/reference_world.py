@@ -35,9 +35,11 @@ from think_reference.core.effects import (
     PutTurn,
     Replay,
     Rows,
+    RunTool,
     Send,
     SetTimer,
     UpdateMessage,
+    Work,
     Write,
 )
 from think_reference.core.events import (
@@ -47,8 +49,12 @@ from think_reference.core.events import (
     ModelDelta,
     ModelFailed,
     ModelFinished,
+    ModelToolCall,
+    ModelToolInput,
     Received,
     TimerFired,
+    ToolRaised,
+    ToolReturned,
 )
 from think_reference.core.policies import Policies
 from think_reference.core.stream import replay_frame
@@ -114,7 +120,8 @@ def applied(rows: Rows, write: Write) -> Rows:
 
 
 class World:
-    """`frames` by connection, everything it was ever sent; `calls` open model calls by request id."""
+    """`frames` by connection, everything it was ever sent; `calls` open model calls and `tools` running
+    tools, by request id; `called` and `ran` are all of them, also those of earlier lives."""
 
     def __init__(
         self, application: type[Think] = Think, *, policies: Policies | None = None, rows: Rows | None = None
@@ -126,6 +133,8 @@ class World:
         self.gone: dict[int, list[ServerFrame]] = {}
         self.calls: dict[str, CallModel] = {}
         self.called: list[CallModel] = []
+        self.tools: dict[str, RunTool] = {}
+        self.ran: list[RunTool] = []
         self.timers: dict[str, float] = {}
         self.now = 1000.0
         self._boot()
@@ -138,7 +147,7 @@ class World:
     def crash(self, *, after_s: float = 1.0) -> list[Effect]:
         """Kill the process and start it again on the same journal; the effects of the load."""
         self.gone.update(self.frames)
-        self.frames, self.calls, self.timers = {}, {}, {}
+        self.frames, self.calls, self.tools, self.timers = {}, {}, {}, {}
         self.now += after_s
         self._boot()
         return self.effects
@@ -184,13 +193,38 @@ class World:
         """The open model call says something."""
         return self.on(ModelDelta(request_id or self.open_call, "text", text))
 
-    def finish(self) -> list[Effect]:
+    def ask_tool(self, call_id: str, tool: str, *pieces: str) -> list[Effect]:
+        """The open model call asks for a tool, its input in pieces; the effects of the whole call."""
+        for piece in pieces:
+            self.on(ModelToolInput(self.open_call, call_id, tool, piece))
+        return self.on(ModelToolCall(self.open_call, call_id, tool, "".join(pieces)))
+
+    def returned(self, output: Any) -> list[Effect]:
+        """The running tool has a result."""
+        tool = self._ended_tool()
+        return self.on(ToolReturned(tool.request_id, tool.call_id, output))
+
+    def raised(self, error: str) -> list[Effect]:
+        """The running tool fails."""
+        tool = self._ended_tool()
+        return self.on(ToolRaised(tool.request_id, tool.call_id, error))
+
+    def _ended_tool(self) -> RunTool:
+        (request_id,) = self.tools
+        return self.tools.pop(request_id)
+
+    def finish(self, reason: str = "stop") -> list[Effect]:
         """The open model call ends well."""
-        return self.on(ModelFinished(self.open_call, "stop"))
+        return self.on(ModelFinished(self._ended_call(), reason))
 
     def fail(self, error: str, *, in_band: bool = False) -> list[Effect]:
         """The open model call fails."""
-        return self.on(ModelFailed(self.open_call, error, in_band))
+        return self.on(ModelFailed(self._ended_call(), error, in_band))
+
+    def _ended_call(self) -> str:
+        request_id = self.open_call
+        del self.calls[request_id]
+        return request_id
 
     def fire(self) -> list[Effect]:
         """The one timer that is set is due."""
@@ -218,21 +252,29 @@ class World:
                         self.frames[conn].append(frame)
                 case Replay(conn):
                     self.frames[conn] += [replay_frame(effect, seq) for seq in range(len(effect.chunks))]
-                case CallModel(request_id):
-                    assert not self.calls, "one model call at a time"
-                    self.calls[request_id] = effect
-                    self.called.append(effect)
-                case AbortWork(request_id):
-                    del self.calls[request_id]
-                case SetTimer(key, at):
-                    self.timers[key] = at
-                case CancelTimer(key):
-                    del self.timers[key]
-            self._forget_ended_calls()
+                case _:
+                    self._arrange(effect)
 
-    def _forget_ended_calls(self) -> None:
-        running = {t.id for t in self.rows.turns if t.state == "running"}
-        self.calls = {k: v for k, v in self.calls.items() if k in running}
+    def _arrange(self, effect: Work) -> None:
+        match effect:
+            case CallModel(request_id):
+                self._assert_nothing_runs()
+                self.calls[request_id] = effect
+                self.called.append(effect)
+            case RunTool(request_id):
+                self._assert_nothing_runs()
+                self.tools[request_id] = effect
+                self.ran.append(effect)
+            case AbortWork(request_id):
+                assert self.calls.pop(request_id, None) or self.tools.pop(request_id, None)
+            case SetTimer(key, at):
+                self.timers[key] = at
+            case CancelTimer(key):
+                del self.timers[key]
+
+    def _assert_nothing_runs(self) -> None:
+        assert not self.calls
+        assert not self.tools, "one piece of work at a time"
 
 
 def responses(frames: list[ServerFrame]) -> list[ChatResponse]:

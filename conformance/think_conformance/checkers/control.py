@@ -61,7 +61,7 @@ def _held(view: View, chain: Chain, cancel: Passed) -> Call | None:
     )
     for call in view.calls_for(chain) if heard else []:
         gates = [at for at in call.gates.values() if at < cancel.index]
-        if gates and call.open_at(cancel.index) and _released(view, call) > cancel.index:
+        if gates and call.open_at(cancel.index):
             return call
     return None
 

@@ -101,12 +101,17 @@ def _done(exchange: Exchange) -> list[int]:
 
 
 def _surplus(exchange: Exchange) -> Iterator[Breach]:
-    """More `done` frames than one, the acks and the resends account for."""
+    """More `done` frames than one, the acks and the resends account for. An ack that was answered by
+    a replay before the end accounts for none."""
     done = _done(exchange)
-    if len(done) > 1 + exchange.asked:
+    replays = (
+        sum(reply.replay_complete and index < done[0] for index, reply in exchange.replies) if done else 0
+    )
+    asked = max(exchange.asked - replays, 0)
+    if len(done) > 1 + asked:
         yield Breach(
             f"{exchange.connection.name} got {len(done)} terminal frames for {exchange.request}"
-            f" and had asked for it again {exchange.asked} times",
+            f" and had asked for it again {asked} times",
             tuple(done),
         )
 
@@ -166,7 +171,7 @@ def user_messages_stay(view: View) -> Finding:
     final = view.final
     if final is None:
         return Finding("nothing", NO_END)
-    kept = [(c, c.request) for c in judged(view) if c.request and not _may_be_gone(view, c)]
+    kept = [(c, c.request) for c in accepted(view) if c.request and not _may_be_gone(view, c)]
     ids = {str(m.get("id")) for m in final.messages}
     said = {message_text(m) for m in final.messages if m.get("role") == "user"}
 

@@ -27,8 +27,8 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except click.UsageError as error:
-            error.exit_code = USAGE
-            raise
+            error.show()
+            raise SystemExit(USAGE) from None
         except (UsageError, ValueError) as error:
             _stop(str(error), USAGE)
         except TargetNotReady as error:

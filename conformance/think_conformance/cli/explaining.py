@@ -32,7 +32,8 @@ def requirement(row: Requirement, scenarios: Iterable[Scenario], defects: Iterab
         yield from ("", "judged by")
         yield from _indented(inspect.getdoc(judged.function) or judged.function.__name__)
     yield from _listed("exercised by", [(s.id, s.title) for s in scenarios if row.id in s.exercises])
-    yield from _listed("broken by the deliberate defects", [(d.name, d.summary) for d in defects if row.id in d.breaks])
+    caught = [(d.name, d.summary) for d in defects if row.id in d.breaks]
+    yield from _listed("broken by the deliberate defects", caught)
 
 
 def scenario(one: Scenario, rows: Mapping[str, Requirement]) -> Iterator[str]:

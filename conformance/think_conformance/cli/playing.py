@@ -1,4 +1,4 @@
-"""The commands that play cases: `run` plays scenarios, `replay` one saved plan. Both leave a run directory."""
+"""The commands that play cases: `run` the scenarios, `replay` one saved plan. Both leave a run folder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from think_conformance.targets.contract import UsageError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+STDOUT = "what stdout holds"
+OUT = "folder of this run [default: think-runs/<time>]"
+TIMEOUT = "seconds for one case"
+
+
 def _shared(command: Command) -> Command:
     """The options of every command that plays."""
     for option in (
-        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="what stdout holds"),
-        click.option(
-            "--out", type=click.Path(path_type=Path), help="folder of this run [default: think-runs/<time>]"
-        ),
-        click.option(
-            "--timeout", "timeout_s", type=float, default=60.0, help="seconds for one case", show_default=True
-        ),
+        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help=STDOUT),
+        click.option("--out", type=click.Path(path_type=Path), help=OUT),
+        click.option("--timeout", "timeout_s", type=float, default=60.0, help=TIMEOUT, show_default=True),
     ):
         command = option(command)
     return command
@@ -45,7 +46,7 @@ def _shared(command: Command) -> Command:
 @click.option("--defect", help="switch a deliberate defect of the target on")
 @click.option("--seed", type=int, help="what chance is drawn from [default: random, printed]")
 @click.option("--jobs", type=click.IntRange(1), help="cases at a time [default: number of processors]")
-@click.option("--repeat", type=click.IntRange(1), default=1, help="play each scenario that often", show_default=True)
+@click.option("--repeat", type=click.IntRange(1), default=1, help="times to play each", show_default=True)
 @_shared
 def run(out: Path | None, form: str, **asked: Any) -> None:
     """Play the scenarios against a target and judge what was observed."""
@@ -54,23 +55,21 @@ def run(out: Path | None, form: str, **asked: Any) -> None:
 
 @click.command()
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--target", help="another target than that of the plan's run [default: that one, else reference]")
+@click.option("--target", help="another target [default: that of the plan's run, else reference]")
 @click.option("--defect", help="another deliberate defect than the plan names")
 @click.option("--clean", is_flag=True, help="without the deliberate defect the plan names")
 @_shared
-def replay(
-    plan: Path, target: str | None, defect: str | None, clean: bool, timeout_s: float, out: Path | None, form: str
-) -> None:
+def replay(plan: Path, clean: bool, out: Path | None, form: str, **asked: Any) -> None:
     """Play one saved plan again: RUN/plan/CASE.json, or one written by hand (YAML or JSON)."""
-    if defect and clean:
+    if asked["defect"] and clean:
         raise UsageError("--defect and --clean exclude each other: give one of them")
     scenario = planned(plan)
     order = Order(
-        target=target or target_of(plan) or "reference",
+        target=asked["target"] or target_of(plan) or "reference",
         scenarios=[scenario],
-        defect=None if clean else defect or scenario.plan.target.defect,
+        defect=None if clean else asked["defect"] or scenario.plan.target.defect,
         seed=scenario.plan.seed,
-        timeout_s=timeout_s,
+        timeout_s=asked["timeout_s"],
     )
     _play(order, out, form)
 

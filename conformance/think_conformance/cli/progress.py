@@ -9,7 +9,14 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
 from think_conformance.shell.run import Progress as Told
@@ -66,7 +73,8 @@ def _live(total: int, store: Store, bar: Progress) -> Told:
         said = [f"[{COLOURS[s]}]{counts[s]} {s}[/]" for s in WORST_FIRST if s in counts]
         bar.update(task, advance=1, counts="  ".join(said))
         if again := _again(case, state, store):
-            bar.console.print(f"[{COLOURS[state]}]{state:14}[/] {escape(case)} ({took_s:.1f} s)\n    {escape(again)}")
+            bar.console.print(f"[{COLOURS[state]}]{state:14}[/] {escape(case)} ({took_s:.1f} s)")
+            bar.console.print(f"    {again}", markup=False)
 
     return told
 

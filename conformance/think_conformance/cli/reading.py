@@ -46,8 +46,8 @@ def check(run_dir: Path) -> None:
     for verdict in sorted(verdicts, key=lambda v: (v.requirement, v.case)):
         reason = f": {verdict.reason}" if verdict.reason else ""
         click.echo(plain(f"{verdict.state:14} {verdict.requirement:10} {verdict.case}{reason}"))
-    code = exit_code(verdicts)
-    click.echo(f"{worst(v.state for v in verdicts)}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
+    code, state = exit_code(verdicts), worst(v.state for v in verdicts)
+    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
     raise SystemExit(code)
 
 
@@ -57,7 +57,9 @@ def check(run_dir: Path) -> None:
 def list_(what: str, target: str) -> None:
     """List what the kit knows."""
     listings: dict[str, Callable[[], list[str]]] = {
-        "requirements": lambda: [f"{r.id:10} {r.level:6} {r.profile:10} {r.sentence}" for r in requirements().values()],
+        "requirements": lambda: [
+            f"{r.id:10} {r.level:6} {r.profile:10} {r.sentence}" for r in requirements().values()
+        ],
         "scenarios": lambda: [f"{s.id:40} {s.title}" for s in load().values()],
         "targets": packaged_targets,
         "defects": lambda: [f"{d.name:28} {d.summary}" for d in defects_of(load_target(target))],

@@ -17,17 +17,81 @@ _TEXT, _REASON, _CONTENT, _ITEMS, _DEPTH = 60, 200, 1000, 6, 8
 _NAMES = ("connection", "operation", "marker", "call", "gate", "fault")
 
 _STEERING = frozenset(
-    """
-    type id done outcome seq replay replayComplete continuation messageId messageIds probeId connect recovering
-    role state trigger method success toolCallId toolName approvalId approved autoContinue finishReason reason
-    agent name do did request turn gate code by how phase action pid size sha256 leg direction ordinal offset
-    exchange record status connection client epoch call binary truncated
-    """.split()
+    [
+        "type",
+        "id",
+        "done",
+        "outcome",
+        "seq",
+        "replay",
+        "replayComplete",
+        "continuation",
+        "messageId",
+        "messageIds",
+        "probeId",
+        "connect",
+        "recovering",
+        "role",
+        "state",
+        "trigger",
+        "method",
+        "success",
+        "toolCallId",
+        "toolName",
+        "approvalId",
+        "approved",
+        "autoContinue",
+        "finishReason",
+        "reason",
+        "agent",
+        "name",
+        "do",
+        "did",
+        "request",
+        "turn",
+        "gate",
+        "code",
+        "by",
+        "how",
+        "phase",
+        "action",
+        "pid",
+        "size",
+        "sha256",
+        "leg",
+        "direction",
+        "ordinal",
+        "offset",
+        "exchange",
+        "record",
+        "status",
+        "connection",
+        "client",
+        "epoch",
+        "call",
+        "binary",
+        "truncated",
+    ]
 )
 """Fields with names and numbers of the protocol or of the kit: one word is shown as it is."""
 
 _STRUCTURE = frozenset(
-    "messages message parts content init body approval frame when after seen json nested do".split()
+    [
+        "messages",
+        "message",
+        "parts",
+        "content",
+        "init",
+        "body",
+        "approval",
+        "frame",
+        "when",
+        "after",
+        "seen",
+        "json",
+        "nested",
+        "do",
+    ]
 )
 """Fields with more fields inside. All else is content, and so is text or structure where it is not due."""
 
@@ -39,7 +103,11 @@ def line(record: Record, began: float, own: OwnWords) -> str:
     payload = record.payload
     if isinstance(payload, dict) and isinstance(payload.get("frame"), dict):
         payload = payload["frame"]
-    shown = "" if payload in (None, {}) else _json(_Brief(own, by_run=record.source == "run").fields(payload, _DEPTH))
+    shown = (
+        ""
+        if payload in (None, {})
+        else _json(_Brief(own, by_run=record.source == "run").fields(payload, _DEPTH))
+    )
     words = [record.source, *names, record.kind, shown]
     return plain(f"#{record.index} +{record.at - began:.3f} s  {' '.join(w for w in words if w)}", LINE)
 

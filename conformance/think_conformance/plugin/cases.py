@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,11 @@ class Cases:
 
     def __init__(self, config: pytest.Config) -> None:
         if getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput"):
-            raise pytest.UsageError("--think-target plays its cases in parallel by itself: add `-n 0` (pytest-xdist)")
-        order = Order(target=config.getoption("think_target"), profiles=tuple(config.getoption("think_profile")))
+            raise pytest.UsageError(
+                "--think-target plays cases in parallel by itself: add `-n 0` (pytest-xdist)"
+            )
+        profiles = tuple(config.getoption("think_profile"))
+        order = Order(target=config.getoption("think_target"), profiles=profiles)
         try:
             self._options = options(order)
         except (UsageError, ValueError) as error:
@@ -58,7 +62,8 @@ class Cases:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Before others sort and deselect."""
-        items += session.genitems(CaseCollector.from_parent(session, name="think", nodeid="think", cases=self))
+        collector = CaseCollector.from_parent(session, name="think", nodeid="think", cases=self)
+        items += session.genitems(collector)
 
     def pytest_sessionfinish(self) -> None:
         self._engine.stop()
@@ -133,13 +138,15 @@ class CaseItem(pytest.Item):
 
     def _told(self, outcome: Outcome) -> str:
         """Every verdict that is no simple pass; empty when there is none."""
-        lines = [text for state in TOLD for v in outcome.verdicts if v.state == state for text in _verdict(v, outcome.history)]
+        told = [v for state in TOLD for v in outcome.verdicts if v.state == state]
+        lines = [text for verdict in told for text in _verdict(verdict, outcome.history)]
         if not outcome.verdicts:
             lines = ["INCONCLUSIVE: the case came to no verdict"]
-        return "\n".join([*lines, f"again: think-conformance replay {self._cases.plan(self.name)}"]) if lines else ""
+        again = f"again: think-conformance replay {self._cases.plan(self.name)}"
+        return "\n".join([*lines, again]) if lines else ""
 
     def _attach(self, outcome: Outcome) -> None:
-        import allure
+        allure: Any = import_module("allure")  # only in part typed
 
         allure.dynamic.description(self.scenario.title)
         allure.dynamic.tag(*self.scenario.exercises)
@@ -148,7 +155,9 @@ class CaseItem(pytest.Item):
         allure.attach(msgspec.json.encode(outcome.verdicts), "verdicts.json", allure.attachment_type.JSON)
         if outcome.history:
             allure.attach.file(self._cases.plan(self.name), "plan.json", allure.attachment_type.JSON)
-            allure.attach.file(self._cases.history(self.name), "history.jsonl", allure.attachment_type.TEXT, "jsonl")
+            allure.attach.file(
+                self._cases.history(self.name), "history.jsonl", allure.attachment_type.TEXT, "jsonl"
+            )
 
 
 def _out_of_reach(outcome: Outcome) -> bool:

@@ -47,7 +47,9 @@ class Engine:
         self.store = Store(out or fresh_folder())
         self._outcomes = {scenario.id: Future() for scenario in scenarios}
         options = replace(self._options, scenarios=scenarios)
-        self._thread = threading.Thread(target=self._play, args=(options, self.store), name="think-conformance")
+        self._thread = threading.Thread(
+            target=self._play, args=(options, self.store), name="think-conformance"
+        )
         self._thread.start()
         self._running.wait()
 

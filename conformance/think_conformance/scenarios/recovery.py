@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from think_conformance.scenarios.base import RESPONSE, saw_delta, saw_frame, scenario, words
+from think_conformance.scenarios.base import DELTA, RESPONSE, saw_delta, saw_frame, scenario, words
 
 INVARIANT = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
 TEXT = "KIT-06 KIT-07 KIT-08 TURN-43"
@@ -144,6 +144,28 @@ def kill_during_output() -> dict[str, Any]:
 )
 def kill_during_output_nobody_there() -> dict[str, Any]:
     return when_nobody_comes_back(DURING_OUTPUT, saw_delta("b", 2))
+
+
+@scenario(
+    "recovery.kill-during-a-replay",
+    "the socket is reset during output; the target is killed inside the replay to the client that came back",
+    exercises=f"{INVARIANT} {TEXT} KIT-05",
+)
+def kill_during_a_replay() -> dict[str, Any]:
+    cut = {"client": "a", "direction": "down", **DELTA, "nth": 3}
+    return {
+        "model": {"t1": [[*words(1, 3), NEVER, "done"], ANSWERED]},
+        "operations": [
+            {"client": "a", "do": "connect"},
+            SEND,
+            {"client": "a", "do": "connect", "after": {"fault": "cut"}},
+            BACK,
+        ],
+        "faults": [
+            {"id": "cut", "leg": "client", "when": cut, "do": [{"cut": "reset"}]},
+            crash_when(saw_frame("a", type=RESPONSE, replay=True, seq=3)),
+        ],
+    }
 
 
 @scenario(

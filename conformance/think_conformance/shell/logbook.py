@@ -39,7 +39,9 @@ def logbook(order: Order, options: Options, store: Store) -> Iterator[Ending]:
 
 def doors() -> dict[str, EntryPoint]:
     """The registered reports that write a file, by name: functions of a run directory."""
-    return {door.name: door for door in entry_points(group="think_conformance.reports") if door.name != "text"}
+    return {
+        door.name: door for door in entry_points(group="think_conformance.reports") if door.name != "text"
+    }
 
 
 def summary(store: Store) -> str:

@@ -1,5 +1,5 @@
-"""HTTP/1.1 as far as a relay must understand it: where heads and bodies end, and when a connection
-becomes a WebSocket. Pure.
+"""HTTP/1.1 as far as a relay must understand it: where heads and bodies end, what a body holds, and
+when a connection becomes a WebSocket. Pure.
 
 One exchange at a time: the bytes behind a request wait for the end of its answer, since only the
 answer tells what they are. What does not read as HTTP passes as it stands, unseen, from there on.
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from http.client import responses
 from typing import Literal, NamedTuple
 
-from think_proxy.plan import Direction
+from think_proxy.plan import Direction, Status
 
 HEAD_CAP = 64 * 1024
 LINE_CAP = 8 * 1024
@@ -48,6 +49,26 @@ class Head(NamedTuple):
         """Whether a comma-separated header has this word."""
         return word in (part.strip().lower() for part in self.headers.get(name, "").split(","))
 
+    @property
+    def framing(self) -> Literal["chunked", "length", "close"]:
+        """How the body of an answer tells its end."""
+        if self.lists("transfer-encoding", "chunked"):
+            return "chunked"
+        announced = "content-length" in self.headers and "transfer-encoding" not in self.headers
+        return "length" if announced else "close"
+
+
+class Part(NamedTuple):
+    """The next stretch of one direction: `raw` as it came. head: set when it is the head of a request or
+    of its answer. data: the body in it. tail: what ends a chunked body, from the last chunk on. over:
+    the request, or the answer, is whole with it."""
+
+    raw: bytes
+    head: Head | None = None
+    data: bytes = b""
+    tail: bytes = b""
+    over: bool = False
+
 
 class Body:
     """Follows a body to its end. `left` is what still comes of the current stretch, in bytes."""
@@ -55,38 +76,58 @@ class Body:
     def __init__(self, left: float, *, chunked: bool = False) -> None:
         self._left = left
         self._chunked = chunked
-        self._in_trailer = False
+        self._due: Literal["size", "end of data", "trailer"] = "size"
         self.over = not chunked and not left
 
-    def take(self, buffer: bytearray) -> bytes:
+    def take(self, buffer: bytearray) -> Part:
         """The front of `buffer` that belongs to the body."""
-        at = 0
+        at, data = 0, bytearray()
+        tail = 0 if self._due == "trailer" else None
         while not self.over and at < len(buffer):
             if self._left:
-                step = min(self._left, len(buffer) - at)
+                step = int(min(self._left, len(buffer) - at))
+                data += buffer[at : at + step]
                 self._left -= step
-                at += int(step)
+                at += step
                 self.over = not self._left and not self._chunked
                 continue
-            end = buffer.find(b"\n", at, at + LINE_CAP)
-            if end < 0:
-                if len(buffer) - at >= LINE_CAP:
-                    raise _Strange
+            try:
+                end = self._line_end(buffer, at)
+            except _Strange:
+                if at:  # what is sound passes first
+                    break
+                raise
+            if end is None:
                 break
+            if tail is None and self._due == "trailer":
+                tail = at
+            at = end
+        raw = _cut(buffer, at)
+        return Part(raw, None, bytes(data), b"" if tail is None else raw[tail:], self.over)
+
+    def _line_end(self, buffer: bytearray, at: int) -> int | None:
+        """Where the line at `at` ends, and what it says is noted; None while it is incomplete."""
+        end = buffer.find(b"\n", at, at + LINE_CAP)
+        if end >= 0:
             self._read_line(bytes(buffer[at:end]).strip())
-            at = end + 1
-        return _cut(buffer, at)
+            return end + 1
+        if len(buffer) - at >= LINE_CAP:
+            raise _Strange
+        return None
 
     def _read_line(self, line: bytes) -> None:
-        if self._in_trailer:
+        if self._due == "trailer":
             self.over = not line
-            return
-        digits = line.partition(b";")[0].strip()
-        if not re.fullmatch(rb"[0-9a-fA-F]{1,16}", digits):
-            raise _Strange
-        size = int(digits, 16)
-        self._in_trailer = size == 0
-        self._left = size + 2 if size else 0  # the line end behind the data belongs to it
+        elif self._due == "end of data":
+            if line:
+                raise _Strange
+            self._due = "size"
+        else:
+            digits = line.partition(b";")[0].strip()
+            if not re.fullmatch(rb"[0-9a-fA-F]{1,16}", digits):
+                raise _Strange
+            self._left = int(digits, 16)
+            self._due = "end of data" if self._left else "trailer"
 
 
 class Request(NamedTuple):
@@ -109,8 +150,8 @@ class Conversation:
         self._bodies: dict[Direction, Body | None] = {"up": None, "down": None}
         self._searched: dict[Direction, int] = {"up": 0, "down": 0}
 
-    def take(self, direction: Direction, buffer: bytearray) -> bytes | None:
-        """The next bytes that can pass, off the front of `buffer`; None when something must come first."""
+    def take(self, direction: Direction, buffer: bytearray) -> Part | None:
+        """The next that can pass, off the front of `buffer`; None when something must come first."""
         try:
             if self.mode == "http":
                 body = self._bodies[direction]
@@ -119,30 +160,30 @@ class Conversation:
                 return self._take_request(buffer) if direction == "up" else self._take_response(buffer)
         except _Strange:
             self.mode = "tunnel"
-        return _cut(buffer, len(buffer)) or None
+        return Part(_cut(buffer, len(buffer))) if buffer else None
 
     def waiting(self, direction: Direction) -> bool:
         """Whether bytes of this direction wait for the other one, not for more bytes."""
         return direction == "up" and self.mode == "http" and self.request is not None
 
-    def _take_body(self, direction: Direction, body: Body, buffer: bytearray) -> bytes | None:
-        taken = body.take(buffer)
-        if body.over:
+    def _take_body(self, direction: Direction, body: Body, buffer: bytearray) -> Part | None:
+        part = body.take(buffer)
+        if part.over:
             self._end_body(direction)
-        return taken or None
+        return part if part.raw else None
 
-    def _take_request(self, buffer: bytearray) -> bytes | None:
+    def _take_request(self, buffer: bytearray) -> Part | None:
         if self.request is not None or (found := self._find_head("up", buffer)) is None:
             return None
         head, end = found
         method, target, version = head.first
         if not version.startswith("HTTP/1."):
             raise _Strange
-        self._bodies["up"] = _body(head, otherwise=0)
+        self._bodies["up"] = body = _body(head, otherwise=0)
         self.request = Request(method, target, head.lists("upgrade", "websocket"))
-        return _cut(buffer, end)
+        return Part(_cut(buffer, end), head, over=body is None)
 
-    def _take_response(self, buffer: bytearray) -> bytes | None:
+    def _take_response(self, buffer: bytearray) -> Part | None:
         if not buffer:
             return None
         if self.request is None or self._answered:
@@ -162,7 +203,8 @@ class Conversation:
             self._bodies["down"] = body = None if empty else _body(head, otherwise=math.inf)
             self._answered = body is None
             self._end_exchange()
-        return _cut(buffer, end)
+            return Part(_cut(buffer, end), head, over=body is None)
+        return Part(_cut(buffer, end))
 
     def _find_head(self, direction: Direction, buffer: bytearray) -> tuple[Head, int] | None:
         """The head at the front of `buffer` and where it ends; None while it is incomplete."""
@@ -184,6 +226,20 @@ class Conversation:
         if self._answered and self._bodies["up"] is None:
             self.request = None
             self._answered = False
+
+
+def answer(status: Status) -> bytes:
+    """A whole answer, after which the connection ends."""
+    body = status.body.encode()
+    headers = {
+        "content-type": "text/plain; charset=utf-8",
+        **{name.lower(): value for name, value in status.headers.items()},
+        "content-length": str(len(body)),
+        "connection": "close",
+    }
+    phrase = responses.get(status.code, "")
+    lines = [f"HTTP/1.1 {status.code} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def _body(head: Head, *, otherwise: float) -> Body | None:

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, Protocol
 
-from think_proxy.carriers.http1 import Conversation
-from think_proxy.carriers.messages import MessageReader
 from think_proxy.engine import Firing, Watch
 from think_proxy.match import Message
 from think_proxy.plan import Direction
@@ -37,10 +35,40 @@ CONNECT_S = 10.0
 Ending = Literal["fin", "reset"]
 
 
+class Reader(Protocol):
+    """Takes the bytes of one connection apart, both directions, into what passes and what may be hit.
+    Which messages there are depends on the leg."""
+
+    @property
+    def watch(self) -> Watch:
+        """The eye on what the last message was part of."""
+
+    @property
+    def coupled(self) -> bool:
+        """Whether one direction may have to wait for the other."""
+
+    def take(self, direction: Direction, buffer: bytearray, ended: bool) -> bytes | Message | None:
+        """The next that can pass, off the front of `buffer`: bytes that nobody asks about, or a whole
+        message. None when more must come first, in this direction or in the other; `ended` says that
+        it never will in this one."""
+
+    def flush(self, direction: Direction, buffer: bytearray) -> bytes:
+        """All that is left, when nothing more will come."""
+
+    def waiting(self, direction: Direction) -> bool:
+        """Whether bytes of this direction wait for the other one, not for more bytes."""
+
+    def gathering(self, direction: Direction) -> bool:
+        """Whether a message that is not whole yet may fill the buffer beyond the limit of a lane."""
+
+    def inside(self, direction: Direction) -> bool:
+        """Whether the last bytes of this direction ended where nothing may be put between."""
+
+
 class Owner(Protocol):
     """What a relay needs of the proxy it belongs to."""
 
-    def watch(self, target: str) -> Watch: ...
+    def reader(self) -> Reader: ...
 
     def strike(self, lane: Lane, message: Message, firing: Firing) -> None:
         """A message set off a fault: called before the message passes."""
@@ -166,7 +194,6 @@ class Lane:
         self.sink = sink
         source.lane = sink.feeder = self
         self._buffer = bytearray()
-        self._messages: MessageReader | None = None
         self._holds = 0
         self._ending: Ending | None = None
         self._dead = False
@@ -204,31 +231,30 @@ class Lane:
 
     async def border(self) -> None:
         """Returns when the sink has seen whole frames only, or will see no more."""
-        while not self._dead and self._messages is not None and self._messages.inside_frame:
+        while not self._dead and self.relay.reader.inside(self.direction):
             self._border = self._border or asyncio.get_running_loop().create_future()
             await asyncio.shield(self._border)
 
     def pump(self) -> None:
         """Passes what can pass."""
-        in_http = self._messages is None
+        coupled = self.relay.reader.coupled
         self._pump()
-        if in_http:  # there one direction may have waited for the other
+        if coupled:
             self.relay.opposite(self)._pump()
 
     def _pump(self) -> None:
         while self._open and (unit := self._next()) is not None:
             if isinstance(unit, bytes):
                 self.sink.transport.write(unit)
-            elif (firing := self.relay.watch.decide(self.direction, unit)) is None:
+            elif (firing := self.relay.reader.watch.decide(self.direction, unit)) is None:
                 self.sink.transport.write(unit.raw)
             else:
                 self.relay.owner.strike(self, unit, firing)
         self._at_border()
         if self._open and self._ending and not self._waits_for_answer:
             self._end_sink(self._ending)
-        # An open lane of messages keeps at most one message that is not whole yet.
-        full = len(self._buffer) > LANE_LIMIT and not (self._open and self._messages is not None)
-        self.source.read(not full)
+        gathering = self._open and self.relay.reader.gathering(self.direction)
+        self.source.read(gathering or len(self._buffer) <= LANE_LIMIT)
 
     @property
     def _open(self) -> bool:
@@ -236,22 +262,14 @@ class Lane:
 
     @property
     def _waits_for_answer(self) -> bool:
-        waits = bool(self._buffer) and self._messages is None and self.relay.http.waiting(self.direction)
+        waits = bool(self._buffer) and self.relay.reader.waiting(self.direction)
         return waits and self._ending != "reset"
 
     def _next(self) -> bytes | Message | None:
-        if self._messages is not None:
-            return self._messages.take(self._buffer, self.relay.watch.active(self.direction))
-        http = self.relay.http
-        if http.mode == "websocket":
-            self._messages = MessageReader(inflate=http.deflate)
-            return self._next()
-        return http.take(self.direction, self._buffer)
+        return self.relay.reader.take(self.direction, self._buffer, self._ending == "fin")
 
     def _end_sink(self, how: Ending) -> None:
-        rest = self._messages.flush(self._buffer) if self._messages else bytes(self._buffer)
-        self._buffer.clear()
-        if rest:
+        if rest := self.relay.reader.flush(self.direction, self._buffer):
             self.sink.transport.write(rest)
         if how == "fin":
             self.sink.finish()
@@ -259,7 +277,7 @@ class Lane:
             self.sink.reset()
 
     def _at_border(self) -> None:
-        if self._border and (self._dead or not (self._messages and self._messages.inside_frame)):
+        if self._border and (self._dead or not self.relay.reader.inside(self.direction)):
             self._border.set_result(None)
             self._border = None
 
@@ -269,23 +287,14 @@ class Relay:
 
     def __init__(self, owner: Owner, upstream: tuple[str, int]) -> None:
         self.owner = owner
-        self.http = Conversation()
+        self.reader = owner.reader()
         self.client = Side(self, self._connect)
         self.upstream = Side(self, lambda: self.up.pump())
         self.up = Lane(self, "up", self.client, self.upstream)
         self.down = Lane(self, "down", self.upstream, self.client)
         self._address = upstream
-        self._watch: Watch | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
-
-    @property
-    def watch(self) -> Watch:
-        """The engine's eye on this connection, from the request that opened the WebSocket on."""
-        if self._watch is None:
-            assert self.http.request is not None
-            self._watch = self.owner.watch(self.http.request.target)
-        return self._watch
 
     def opposite(self, lane: Lane) -> Lane:
         return self.down if lane is self.up else self.up
@@ -303,12 +312,12 @@ class Relay:
         self.upstream.finish()
         self.later(FAREWELL_S, self.abort)
 
-    async def close(self, frame: bytes) -> None:
-        """As finish, with a last frame for the client."""
+    async def close(self, farewell: bytes) -> None:
+        """As finish, with a last word for the client."""
         await self.down.border()
         self._die()
         if self.client.connected:
-            self.client.transport.write(frame)
+            self.client.transport.write(farewell)
         self.finish()
 
     def swallow(self, seconds: float) -> None:

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from think_proxy.carriers.events import BodyMessage
+from think_proxy.carriers.http1 import answer
 from think_proxy.carriers.messages import close_frame
 from think_proxy.carriers.relay import Lane
 from think_proxy.engine import Firing
 from think_proxy.faults import ACTS
 from think_proxy.journal import Done
 from think_proxy.match import Message
-from think_proxy.plan import Direction, ProcessAction
+from think_proxy.plan import Direction, ProcessAction, Status
 
 Process = Callable[[ProcessAction, str], Awaitable[None]]
 """Does this to the target process for the firing with this token; returns when it is done."""
@@ -26,7 +28,7 @@ class Strike:
         self.relay = lane.relay
         self.swallowing = False
         self._lane = lane
-        self._held: bytes | None = message.raw
+        self._held: Message | None = message
         self._process = process
         self._healed = asyncio.Event()
         lane.hold()
@@ -91,6 +93,15 @@ class Strike:
     async def close(self, code: int, reason: str) -> None:
         await self.relay.close(close_frame(code, reason))
 
+    async def answer(self, status: Status) -> None:
+        await self.relay.close(answer(status))
+
+    def shorten(self, keep: int | None, *, clean: bool) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            assert isinstance(held, BodyMessage), "only an answer to a request is armed to be shortened"
+            self._lane.forward(held.first(keep, clean=clean))
+
     def swallow(self) -> None:
         self.swallowing = True
         self.relay.swallow(self.firing.fault.within_s)
@@ -101,5 +112,5 @@ class Strike:
 
     def _let_go(self) -> None:
         if self._held is not None:
-            self._lane.forward(self._held)
+            self._lane.forward(self._held.raw)
             self._held = None

@@ -1,7 +1,7 @@
-"""The embedded proxy: one listener, one upstream, WebSocket messages as moments.
+"""The embedded proxy: one listener, one upstream, one leg.
 
-Runs in the loop of its caller and listens on loopback unless told otherwise. HTTP requests pass, and
-so does every WebSocket; what a plan armed for the path of a connection may strike its messages.
+Runs in the loop of its caller and listens on loopback unless told otherwise. Everything passes; what a
+plan armed may strike what the leg is made of, messages of WebSockets or exchanges of HTTP.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from think_proxy import journal as records
-from think_proxy.carriers.relay import Lane, Relay, Side
+from think_proxy.carriers.abilities import SOCKET_LEGS, carrier
+from think_proxy.carriers.http import ExchangeReader
+from think_proxy.carriers.relay import Lane, Reader, Relay, Side
+from think_proxy.carriers.sockets import SocketReader
 from think_proxy.carriers.strike import Process, Strike
-from think_proxy.engine import Carrier, Engine, Firing, Watch
+from think_proxy.engine import Engine, Firing
 from think_proxy.journal import Done, Journal
 from think_proxy.match import Message
 from think_proxy.plan import Fault, Leg
-
-TRIGGERS = frozenset({"client", "direction", "json", "nested", "nth", "probability"})
-ACTIONS = frozenset({"cut", "process", "stall", "drop"})
 
 CLOSE_S = 2.0
 
@@ -43,9 +43,8 @@ class EmbeddedProxy:
         self._journal = journal
         self._process = process
         self._address = (host, port)
-        name = "embedded WebSocket carrier" if process else "stand-alone WebSocket carrier"
-        actions = ACTIONS if process else ACTIONS - {"process"}
-        self._engine = Engine(Carrier(name, leg, TRIGGERS, actions), seed)
+        self._leg = leg
+        self._engine = Engine(carrier(leg, controls_process=process is not None), seed)
         self._journals: dict[str, Journal] = {}
         self._server: asyncio.Server | None = None
         self._relays: set[Relay] = set()
@@ -65,8 +64,9 @@ class EmbeddedProxy:
         self._address = (self._address[0], self._server.sockets[0].getsockname()[1])
 
     def arm(self, faults: Iterable[Fault], scope: str, *, journal: Journal | None = None) -> None:
-        """Arms faults for the connections at or below the path `scope`, open ones included; all of
-        them or none. Raises Unsupported; ValueError for an id that is armed there already."""
+        """Arms faults for what lies in `scope`; all of them or none. On a leg of WebSockets that is the
+        connections at or below a path, open ones included, behind the target the exchanges that contain a
+        text, but for those under way. Raises Unsupported; ValueError for an id that is armed already."""
         faults = list(faults)
         self._engine.arm(faults, scope)
         if journal is not None:
@@ -106,12 +106,12 @@ class EmbeddedProxy:
 
     # ---- what a relay asks of its owner ---------------------------------------------------------
 
-    def watch(self, target: str) -> Watch:
-        return self._engine.watch(target)
+    def reader(self) -> Reader:
+        return SocketReader(self._engine) if self._leg in SOCKET_LEGS else ExchangeReader(self._engine)
 
     def strike(self, lane: Lane, message: Message, firing: Firing) -> None:
         journal = self._journal_of(firing.scope)
-        records.fired(journal, firing, lane.relay.watch, lane.direction, message)
+        records.fired(journal, firing, lane.relay.reader.watch, lane.direction, message)
         strike = Strike(lane, message, firing, self._process)
 
         def done(did: list[str], outcome: Done, reason: str) -> None:

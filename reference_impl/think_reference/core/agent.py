@@ -148,7 +148,7 @@ class Agent:
         request_id = frame.id
         if request_id in self._life.turns:
             self._resend(conn, request_id)
-            again = self._policies.again(request_id)
+            again = self._policies.again(self._life.turns[request_id])
             if again is None or again in self._life.turns:
                 return
             request_id = again

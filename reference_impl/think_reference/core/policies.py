@@ -22,7 +22,7 @@ def one_pass(replay: Replay) -> list[Effect]:
     return [replay]
 
 
-def never(request_id: str) -> str | None:
+def never(turn: Turn) -> str | None:
     """A request that is sent again runs nothing (WIRE-58)."""
     return None
 
@@ -30,10 +30,10 @@ def never(request_id: str) -> str | None:
 class Policies(Struct, frozen=True):
     """terminals: the frames that tell a live end. replays: how stored chunks are replayed. restored:
     the turns that a load finds in the journal. interrupted: those of them to put back. again: the request
-    id of the second run that a resent request id starts, if it starts one."""
+    id of the second run that a resent request starts, if it starts one."""
 
     terminals: Callable[[ChatResponse], list[ChatResponse]] = one_terminal
     replays: Callable[[Replay], list[Effect]] = one_pass
     restored: Callable[[Iterable[Turn]], list[Turn]] = list
     interrupted: Callable[[Iterable[Turn]], list[Turn]] = interrupted
-    again: Callable[[str], str | None] = never
+    again: Callable[[Turn], str | None] = never

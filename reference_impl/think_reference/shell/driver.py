@@ -13,6 +13,7 @@ from contextlib import aclosing
 from think_conformance.wire.codec import decode_client, dumps, encode
 from think_conformance.wire.frames import Message
 from think_reference.core.agent import Agent
+from think_reference.core.bounds import too_deep
 from think_reference.core.effects import (
     AbortWork,
     Broadcast,
@@ -185,8 +186,8 @@ class Driver:
         end: Event
         try:
             output = await self._agent.tools[asked.tool].run(asked.call_id, asked.input)
-            if len(dumps(output)) > MAX_OUTPUT:
-                raise ValueError(f"the result has more than {MAX_OUTPUT} characters")
+            if too_deep(output) or len(dumps(output)) > MAX_OUTPUT:
+                raise ValueError(f"the result is nested too deep or has more than {MAX_OUTPUT} characters")
             end = ToolReturned(asked.request_id, asked.call_id, output)
         except Exception as error:  # whatever a tool raises is an answer to the model
             end = ToolRaised(asked.request_id, asked.call_id, str(error) or repr(error))

@@ -117,9 +117,9 @@ class Completion:
         self._reason = "other"
         self._calls: dict[int, _Call] = {}
 
-    def read(self, text: str) -> list[ModelEvent]:
+    def read(self, event: str) -> list[ModelEvent]:
         """What one event says. Raises ModelError."""
-        choice = _choice(text)
+        choice = _choice(event)
         reason = _text(choice.get("finish_reason"))
         self._reason = reason or self._reason
         delta = choice.get("delta")

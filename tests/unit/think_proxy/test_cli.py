@@ -102,11 +102,11 @@ async def test_a_plan_strikes_and_the_journal_tells(tmp_path: Path) -> None:
         ("version: [", "{path}:1:11: expected the node content, but found '<stream end>'"),
         (
             PLAN.replace("{cut: reset}", "{process: kill}"),
-            "fault `lose` needs `do.process`: not supported by the stand-alone WebSocket carrier",
+            "fault `lose` needs `do.process`: not supported by the WebSocket carrier without a process",
         ),
         (
             PLAN.replace("leg: client", "leg: target"),
-            "fault `lose` needs `leg target`: not supported by the stand-alone WebSocket carrier",
+            "fault `lose` needs `leg target`: not supported by the WebSocket carrier without a process",
         ),
     ],
 )
@@ -114,6 +114,13 @@ def test_a_plan_that_cannot_be_run_is_refused(refused: Refused, tmp_path: Path, 
     path = tmp_path / "plan.yaml"
     path.write_text(plan)
     assert refused("--listen", "0", *UPSTREAM, "--plan", str(path)) == line.replace("{path}", str(path))
+
+
+def test_a_plan_is_for_the_leg_it_names(refused: Refused, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    line = refused("--listen", "0", *UPSTREAM, "--leg", "model", "--plan", str(path))
+    assert line == "fault `lose` needs `leg client`: not supported by the HTTP carrier without a process"
 
 
 def test_files_that_cannot_be_read_are_refused(refused: Refused, tmp_path: Path) -> None:
@@ -137,6 +144,7 @@ def test_a_port_that_is_taken_is_refused(refused: Refused) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (["--listen", "0", *UPSTREAM, "--leg", "moon"], "'moon' is not one of 'client', 'routing', 'model'"),
         (["--listen", "x", *UPSTREAM], "Invalid value for '--listen': `x` is no port and no host:port"),
         (["--listen", "99999", *UPSTREAM], "Invalid value for '--listen': `99999` is no port"),
         (["--listen", "0", "--upstream", "https://x"], "`https://x` is no http://host:port"),

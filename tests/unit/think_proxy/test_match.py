@@ -70,6 +70,13 @@ def test_all_that_is_given_must_hold() -> None:
     assert not content_matches(When(json={"type": "t"}, nested=Nested(field="body", json={"k": 2})), message)
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"), [(b"[DONE]", True), (b"[DONE] ", False), (b"", False), (None, False)]
+)
+def test_text_is_the_whole_content(content: bytes | None, expected: bool) -> None:
+    assert content_matches(When(text="[DONE]"), Message(b"", content, 1, 0)) is expected
+
+
 @pytest.mark.parametrize("content", [None, b"\xff", b"hello", b"[" * 100_000])
 def test_what_is_no_json_matches_only_who_asks_for_nothing(content: bytes | None) -> None:
     message = Message(b"", content, 1, 0)

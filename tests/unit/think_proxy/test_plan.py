@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from think_proxy.plan import Fault
+from think_proxy.plan import Action, Fault
 
 GOOD = {"id": "f", "leg": "client", "when": {}, "do": [{"cut": "reset"}]}
 
@@ -25,6 +25,14 @@ GOOD = {"id": "f", "leg": "client", "when": {}, "do": [{"cut": "reset"}]}
         ({"within_s": float("inf")}, "above 0"),
         ({"times": 0}, "counts from 1"),
         ({"when": {"nth": 0}}, "counts from 1"),
+        ({"when": {"connection": 0}}, "`connection` counts from 1"),
+        ({"do": [{"delay": {"for": 1, "direction": "up"}}]}, "`delay` has no direction"),
+        ({"do": [{"truncate": {"keep": -1}}]}, "number of bytes"),
+        ({"do": [{"truncate": {"end": "soon"}}]}, "Invalid enum value 'soon'"),
+        ({"do": [{"status": {"code": 101}}]}, "101 is no status of an answer"),
+        ({"do": [{"status": {"code": 600}}]}, "600 is no status of an answer"),
+        ({"do": [{"status": {"code": 500, "headers": {"a b": "c"}}}]}, "`a b: c` is no header"),
+        ({"do": [{"status": {"code": 500, "headers": {"a": "b\r\nc: d"}}}]}, r"is no header"),
         ({"when": {"nht": 1}}, "unknown field `nht`"),
     ],
 )
@@ -32,3 +40,18 @@ def test_a_fault_that_makes_no_sense_is_refused(row: dict[str, Any], message: st
     assert msgspec.convert(GOOD, Fault).do[0].name == "cut"
     with pytest.raises(msgspec.ValidationError, match=message):
         msgspec.convert({**GOOD, **row}, Fault)
+
+
+@pytest.mark.parametrize(
+    ("action", "form"),
+    [
+        ({"cut": "reset"}, "cut.reset"),
+        ({"cut": {"close": 1011}}, "cut.close"),
+        ({"truncate": {}}, "truncate.fin"),
+        ({"truncate": {"end": "clean"}}, "truncate.clean"),
+        ({"process": "kill"}, "process"),
+        ({"status": {"code": 500}}, "status"),
+    ],
+)
+def test_the_form_of_an_action(action: dict[str, Any], form: str) -> None:
+    assert msgspec.convert(action, Action).form == form

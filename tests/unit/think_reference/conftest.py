@@ -19,12 +19,12 @@ Frame = dict[str, Any]
 
 
 class FakeModel:
-    """Each call says its `answers` entry, word by word; `...` holds until the caller hangs up. With
-    `pace`, each word waits until the test releases it."""
+    """Each call says its `answers` entry, word by word; a dict is a delta as it stands, `...` holds until
+    the caller hangs up. With `pace`, each word waits until the test releases it."""
 
     def __init__(self) -> None:
         self.answers: list[list[Any]] = []
-        self.prompts: list[list[dict[str, str]]] = []
+        self.prompts: list[list[dict[str, Any]]] = []
         self.called = asyncio.Condition()
         self.hung_up = asyncio.Event()
         self.pace: asyncio.Semaphore | None = None
@@ -43,7 +43,7 @@ class FakeModel:
                 return response
             if self.pace is not None:
                 await self.pace.acquire()
-            event = {"choices": [{"delta": {"content": word}}]}
+            event = {"choices": [{"delta": word if isinstance(word, dict) else {"content": word}}]}
             await response.write(f"data: {json.dumps(event)}\n\n".encode())
         await response.write(b'data: {"choices":[{"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
         return response
@@ -62,12 +62,34 @@ class FakeModel:
             self.hung_up.set()
 
 
+class Outside:
+    """The endpoint that tools report to; answers `status`."""
+
+    def __init__(self) -> None:
+        self.effects: list[dict[str, Any]] = []
+        self.told = asyncio.Condition()
+        self.status = 200
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """The endpoint."""
+        async with self.told:
+            self.effects.append(await request.json())
+            self.told.notify_all()
+        return web.Response(status=self.status)
+
+    async def happened(self, count: int) -> None:
+        """Wait until it was told this often."""
+        async with asyncio.timeout(DEADLINE_S), self.told:
+            await self.told.wait_for(lambda: len(self.effects) >= count)
+
+
 class Server:
     """`think-reference serve` as a process, restartable on the same folder."""
 
     def __init__(self, folder: Path, model_url: str) -> None:
         self._command = [sys.executable, "-m", "think_reference", "serve", "--port", "0"]
         self._command += ["--data-dir", str(folder), "--model-url", model_url]
+        self._command += ["--effects-url", model_url + "/effects"]
         self._process: asyncio.subprocess.Process | None = None
         self.url = ""
 
@@ -125,10 +147,16 @@ class Client:
 
 
 @pytest.fixture
-async def fake_model() -> AsyncIterator[FakeModel]:
+async def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+async def fake_model(outside: Outside) -> AsyncIterator[FakeModel]:
     model = FakeModel()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", model.handle)
+    app.router.add_post("/v1/effects", outside.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

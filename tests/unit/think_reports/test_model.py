@@ -25,7 +25,6 @@ from think_conformance.history.op import History, Record
 from think_conformance.history.plain import LIMIT
 from think_reports.model import FRAMES_SHOWN, FaultRow, build
 
-
 FIRED = "#3 +0.300 s  proxy cut fault-fired"
 
 
@@ -83,7 +82,8 @@ def test_evidence_that_is_not_in_the_history_is_kept_and_not_quoted() -> None:
 
 
 def test_quotes_are_bounded() -> None:
-    many = history("stop", *[Record(i, 100.0 + i, "proxy", "fault-fired", {"fault": "f"}) for i in range(1, 100)])
+    fired = [Record(i, 100.0 + i, "proxy", "fault-fired", {"fault": "f"}) for i in range(1, 100)]
+    many = history("stop", *fired)
     verdicts = [Verdict("A-1", "stop", "failed", "", list(range(100)))]
     (case,) = build(ENVIRONMENT, verdicts, [("stop", many)], CATALOGUE).cases
     assert len(case.verdicts[0].frames) == FRAMES_SHOWN

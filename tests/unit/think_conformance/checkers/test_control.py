@@ -52,10 +52,12 @@ def test_a_stop_that_aborts_holds() -> None:
     assert said("CANCEL-13", stopped("aborted")) == "holds"
 
 
-def held_and_stopped(outcome: str | None) -> Story:
+def held_and_stopped(outcome: str | None, *, hangs_up: bool = True) -> Story:
     """The gate is never opened by the plan: nothing but the stop can end the turn."""
     story, a, b = running()
     story.cancel(b)
+    if hangs_up:
+        story.call_ends(how="aborted")
     if outcome:
         story.terminal([a, b], outcome=outcome)
     else:
@@ -70,7 +72,7 @@ def test_a_stop_that_ends_otherwise_or_not_at_all_is_broken(requirement: str, ou
 
 
 def test_a_stop_that_leaves_the_model_running_is_broken() -> None:
-    assert said("CANCEL-05", held_and_stopped("aborted")) == "broken"
+    assert said("CANCEL-05", held_and_stopped("aborted", hangs_up=False)) == "broken"
 
 
 def test_a_stop_that_may_have_come_too_late_is_not_judged() -> None:
@@ -86,9 +88,8 @@ def test_a_stop_whose_connection_broke_is_not_judged() -> None:
     story, a, b = running()
     story.cancel(a)
     story.close(a)
-    story.operation("open-gate", gate="g")
-    story.call_ends()
-    story.terminal(b, outcome="completed")
+    story.call_ends(how="aborted")
+    story.terminal(b, outcome="error")
     assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "nothing"
 
 

@@ -110,6 +110,17 @@ def test_a_queued_turn_must_end_after_the_crash() -> None:
     assert said("TURN-16", story.epilogue(user(), user(2), answer("w1 "))) == "holds"
 
 
+def test_a_turn_that_had_begun_was_not_queued() -> None:
+    story = Story()
+    a = story.open("a")
+    for number in (1, 2):
+        story.send(a, number)
+        story.start(a, f"r{number}", f"a{number}")
+    story.kill(a)
+    story.restart()
+    assert said("TURN-16", story.epilogue(user(1), user(2))) == "nothing"
+
+
 def idle_during(what: str) -> Story:
     story = Story()
     a, b = story.open("a"), story.open("b")

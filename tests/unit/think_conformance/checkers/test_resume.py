@@ -235,3 +235,12 @@ def test_an_offer_that_is_not_acked_cuts_the_stream_off_lawfully() -> None:
     story.ends()
     assert said("WIRE-83", story) == "holds"
     assert said("WIRE-104", story) == "holds"
+
+
+@pytest.mark.parametrize("requirement", ["WIRE-85", "WIRE-209"])
+def test_an_ack_answered_by_a_replay_accounts_for_no_second_end(requirement: str) -> None:
+    story = Resumed()
+    story.replayed(0, 1)
+    story.terminal([story.a, story.b])
+    story.terminal([story.a])
+    assert said(requirement, story) == "broken"

@@ -43,6 +43,16 @@ def test_of_equal_message_ids_the_unfinished_turn_is_joined() -> None:
     assert ids(story) == [["r1"], ["again", "s"]]
 
 
+def test_of_two_unfinished_turns_with_equal_message_ids_none_is_joined() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a, 1)
+    story.send(a, 1, ident="again")
+    story.terminal(a, "s", messages=["u1"])
+    assert ids(story) == [["r1"], ["again"], ["s"]]
+    assert all(chain.ambiguous for chain in View(story.history).chains)
+
+
 def test_a_finished_turn_is_joined_when_there_is_no_other() -> None:
     story = Story()
     a = story.open("a")

@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy_rig import pieces
-from think_proxy.carriers.http1 import HEAD_CAP, Conversation
+from think_proxy.carriers.http1 import HEAD_CAP, Conversation, Part, answer
+from think_proxy.plan import Status
 
 UPGRADE = b"GET /agents/x/y?_pk=a.1 HTTP/1.1\r\nHost: h\r\nUpgrade: WebSocket\r\n\r\n"
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
@@ -51,7 +52,7 @@ class Both:
         for direction in ("up", "down"):
             if self.http.mode != "websocket":
                 unit = self.http.take(direction, self.buffers[direction])  # type: ignore[arg-type]
-                self.passed[direction] += unit or b""
+                self.passed[direction] += unit.raw if unit else b""
                 moved = moved or unit is not None
         return moved
 
@@ -162,3 +163,77 @@ def test_garbage_never_raises_and_is_never_changed(up: bytes, down: bytes, cuts:
         both.feed("down", piece)
     assert both.passed["up"] + both.buffers["up"] == up
     assert both.passed["down"] + both.buffers["down"] == down
+
+
+def parts(direction: str, data: bytes, cuts: list[int]) -> list[Part]:
+    """What a conversation makes of an answer (`down`) to a GET, or of a request."""
+    http, buffer, got = Conversation(), bytearray(), []
+    if direction == "down":
+        http.take("up", bytearray(b"GET / HTTP/1.1\r\n\r\n"))
+    for piece in pieces(data, cuts):
+        buffer += piece
+        while (part := http.take(direction, buffer)) is not None:  # type: ignore[arg-type]
+            got.append(part)
+    return got
+
+
+@relaxed
+@given(
+    st.lists(st.binary(min_size=1, max_size=30), max_size=5),
+    st.sampled_from([b"", b"A: b\r\n", b"A: b\r\nC: d\r\n"]),
+    st.lists(st.integers(0, 300), max_size=12),
+)
+def test_a_chunked_body_is_told_from_its_framing(
+    chunks: list[bytes], trailer: bytes, cuts: list[int]
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    tail = b"0\r\n" + trailer + b"\r\n"
+    stream = head + b"".join(b"%x;q=1\r\n%b\r\n" % (len(c), c) for c in chunks) + tail
+    first, *rest = parts("down", stream, cuts)
+    assert first.head is not None
+    assert first.head.framing == "chunked"
+    assert first.raw + b"".join(part.raw for part in rest) == stream
+    assert b"".join(part.data for part in rest) == b"".join(chunks)
+    assert b"".join(part.tail for part in rest) == tail
+    assert [part.over for part in [first, *rest]] == [False] * len(rest) + [True]
+
+
+@pytest.mark.parametrize(
+    ("headers", "framing"),
+    [
+        (b"Content-Length: 3\r\n", "length"),
+        (b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "chunked"),
+        (b"Transfer-Encoding: gzip\r\n", "close"),
+        (b"", "close"),
+    ],
+)
+def test_how_a_body_tells_its_end(headers: bytes, framing: str) -> None:
+    [part, *_] = parts("down", b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n", [])
+    assert part.head is not None
+    assert part.head.framing == framing
+
+
+def test_what_is_sound_passes_before_what_is_not() -> None:
+    stream = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nxyz\r\n"
+    assert [(part.raw, part.data) for part in parts("up", stream, [])[1:]] == [
+        (b"3\r\nabc\r\n", b"abc"),
+        (b"xyz\r\n", b""),
+    ]
+
+
+def test_data_that_is_longer_than_its_chunk_is_not_read_on() -> None:
+    stream = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n"
+    got = parts("up", stream, [])
+    assert b"".join(part.raw for part in got) == stream
+    assert not got[-1].over
+
+
+def test_an_answer_says_how_long_it_is_and_that_it_is_the_last() -> None:
+    status = Status(503, {"Retry-After": "3", "Content-Type": "x/y", "Content-Length": "99"}, "zu früh")
+    assert (
+        answer(status)
+        == (
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: x/y\r\nretry-after: 3\r\ncontent-length: 8\r\n"
+            "connection: close\r\n\r\nzu früh"
+        ).encode()
+    )

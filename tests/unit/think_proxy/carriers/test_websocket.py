@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, WSMsgType, web
 
-from proxy_rig import CONT, DEADLINE_S, PING, SCOPE, Peer, asked, faults, frame, rig, said
+from proxy_rig import CONT, DEADLINE_S, PING, SCOPE, Peer, Rig, asked, faults, frame, rig, said
 from think_proxy.carriers import relay
 from think_proxy.carriers.websocket import EmbeddedProxy
 from think_proxy.engine import Unsupported
@@ -385,12 +385,100 @@ async def test_a_fault_may_hit_what_a_client_says() -> None:
 
 async def test_what_the_carrier_cannot_do_is_refused() -> None:
     async with rig() as r:
-        with pytest.raises(Unsupported, match=r"^fault `f` needs `do\.delay`: not supported by the embedded"):
-            r.arm({"do": [{"delay": {"for": 1}}]})
+        with pytest.raises(
+            Unsupported, match=r"^fault `f` needs `do\.truncate\.fin`: not supported by the Web"
+        ):
+            r.arm({"do": [{"truncate": {}}]})
         assert r.journal.rows == []
     alone = EmbeddedProxy(("127.0.0.1", 1), journal=r.journal, process=None)
-    with pytest.raises(Unsupported, match=r"needs `do\.process`: not supported by the stand-alone"):
+    with pytest.raises(
+        Unsupported, match=r"needs `do\.process`: not supported by the WebSocket carrier without"
+    ):
         alone.arm(faults({"do": [KILL]}), "")
+
+
+# ---- delay ---------------------------------------------------------------------------------------------
+
+
+async def test_a_delay_holds_one_direction_and_loses_nothing() -> None:
+    async with rig() as r:
+        r.arm({"when": THIRD, "do": [{"delay": {"for": 0.2}}]})
+        client, upstream = await r.open()
+        started = asyncio.get_running_loop().time()
+        upstream.send(said(1) + said(2) + said(3) + said(4))
+        upstream.fin()
+        await client.expect(said(1) + said(2))
+        await round_trip(client, upstream)
+        assert asyncio.get_running_loop().time() - started < 0.2, "upwards nothing waits"
+        assert await client.rest() == (said(3) + said(4), "fin")
+        assert asyncio.get_running_loop().time() - started >= 0.2
+        assert done(r) == [(["delay"], "done")]
+
+
+# ---- when a connection opens -----------------------------------------------------------------------------
+
+HEAD = f"GET {SCOPE}?_pk=%s HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
+REFUSED = {"when": {"client": "a", "connection": 2}, "do": [{"refuse": True}]}
+BUSY = {"status": {"code": 503, "headers": {"Retry-After": "1"}, "body": "later"}}
+
+
+async def knock(r: Rig, name: str) -> tuple[Peer, Peer]:
+    """A client that has asked for a WebSocket."""
+    client, upstream = await r.connect()
+    client.send((HEAD % name).encode())
+    return client, upstream
+
+
+async def test_the_second_connection_of_a_client_is_refused() -> None:
+    async with rig() as r:
+        r.arm(REFUSED)
+        for name in ("a.1", "b.1", "b.2"):
+            client, upstream = await r.open(f"{SCOPE}?_pk={name}")
+            await round_trip(client, upstream)
+        client, upstream = await knock(r, "a.2")
+        assert await client.rest() == (b"", "reset")
+        assert await upstream.rest() == (b"", "reset")
+        [(_, ids, payload)] = r.journal.of("fault-fired")
+        assert ids == {"fault": "f", "token": "f#1", "connection": "a.2", "client": "a"}
+        assert (payload["direction"], payload["ordinal"], payload["offset"]) == ("up", 0, 0)
+        assert payload["size"] == len(HEAD % "a.2")
+        client, upstream = await r.open(f"{SCOPE}?_pk=a.3")
+        await round_trip(client, upstream)
+
+
+async def test_an_upgrade_is_answered_with_a_status() -> None:
+    async with rig() as r:
+        r.arm({"when": {"client": "a"}, "do": [BUSY]})
+        client, upstream = await knock(r, "a.1")
+        got, ending = await client.rest()
+        assert got.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"\r\nretry-after: 1\r\n" in got
+        assert got.endswith(b"\r\n\r\nlater")
+        assert ending == "fin"
+        assert await upstream.rest() == (b"", "fin")
+        assert done(r) == [(["status"], "done")]
+
+
+async def test_the_process_dies_while_a_connection_opens() -> None:
+    async with rig() as r:
+        r.arm({"do": [KILL, {"refuse": True}]})
+        client, upstream = await knock(r, "a.1")
+        await r.control.called.wait()
+        assert client.silent()
+        assert upstream.silent()
+        r.control.go.set()
+        assert await client.rest() == (b"", "reset")
+
+
+async def test_messages_do_not_set_off_what_belongs_to_the_opening() -> None:
+    async with rig() as r:
+        opened = await r.open()
+        r.arm({"do": [BUSY]})
+        await round_trip(*opened)
+        plain, upstream = await r.connect()
+        plain.send(f"GET {SCOPE}/get-messages HTTP/1.1\r\n\r\n".encode())
+        await upstream.head()
+        assert r.journal.of("fault-fired") == []
 
 
 # ---- with a real WebSocket library -----------------------------------------------------------------------

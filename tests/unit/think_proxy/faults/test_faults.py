@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from think_proxy.carriers.abilities import EXCHANGE_ACTIONS, SOCKET_ACTIONS
 from think_proxy.faults import ACTS
 from think_proxy.link import Link
-from think_proxy.plan import Action, Direction, ProcessAction
+from think_proxy.plan import Action, Direction, ProcessAction, Status
 
 
 class Written(Link):
@@ -39,6 +40,12 @@ class Written(Link):
     async def close(self, code: int, reason: str) -> None:
         self.did.append(f"close {code} {reason}")
 
+    async def answer(self, status: Status) -> None:
+        self.did.append(f"answer {status.code}")
+
+    def shorten(self, keep: int | None, *, clean: bool) -> None:
+        self.did.append(f"shorten {keep} {clean}")
+
     def swallow(self) -> None:
         self.did.append("swallow")
 
@@ -58,6 +65,13 @@ class Written(Link):
         ({"stall": {"for": 2}}, ["hold None", "wait 2.0", "release"]),
         ({"stall": {"for": 1, "direction": "up"}}, ["hold up", "wait 1.0", "release"]),
         ({"process": "kill"}, ["process kill"]),
+        ({"delay": {"for": 1}}, ["wait 1.0"]),
+        ({"status": {"code": 429}}, ["discard", "answer 429"]),
+        ({"refuse": True}, ["discard", "reset"]),
+        ({"refuse": False}, []),
+        ({"truncate": {}}, ["shorten None False", "finish"]),
+        ({"truncate": {"keep": 3, "end": "reset"}}, ["shorten 3 False", "reset"]),
+        ({"truncate": {"end": "clean"}}, ["shorten None True", "finish"]),
     ],
 )
 async def test_what_an_action_does(row: dict[str, Any], did: list[str]) -> None:
@@ -67,6 +81,6 @@ async def test_what_an_action_does(row: dict[str, Any], did: list[str]) -> None:
     assert link.did == did
 
 
-def test_every_action_is_one_the_plan_knows() -> None:
-    assert set(ACTS) == {"cut", "drop", "process", "stall"}
-    assert set(ACTS) <= set(Action.__struct_fields__)
+def test_every_action_a_carrier_does_is_there() -> None:
+    promised = {form.partition(".")[0] for form in {**SOCKET_ACTIONS, **EXCHANGE_ACTIONS}}
+    assert set(ACTS) == promised <= set(Action.__struct_fields__)

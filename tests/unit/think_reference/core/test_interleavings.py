@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -9,8 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from reference_world import World, responses, user
 from think_conformance.wire.chunks import MessageBuilder
 from think_conformance.wire.codec import loads
-from think_conformance.wire.frames import ChatResponse, ServerFrame, StreamResuming
+from think_conformance.wire.frames import ChatResponse, Message, ServerFrame, StreamResuming
 from think_reference.agent import Think
+from think_reference.core.application import Tool
+from think_reference.core.prompt import GO_ON
 
 CLIENTS = ("a", "b")
 CLIENT = st.sampled_from(CLIENTS)
@@ -30,18 +35,28 @@ class Plain(Think):
     max_attempts = 2
 
 
+async def _never(call_id: str, given: dict[str, Any]) -> None:
+    raise AssertionError("the core runs nothing")
+
+
+class Tooled(Plain):
+    """Offers a tool."""
+
+    tools = {"look": Tool("Looks.", {"type": "object"}, _never)}
+
+
 class Interleavings(RuleBasedStateMachine):
     """Each rule is one thing that can happen; the invariants hold after every one. Two clients
     always come back; `acks` are the answers each connection asked for."""
 
-    @initialize(application=st.sampled_from([Plain, Plain, Prepared]))
+    @initialize(application=st.sampled_from([Plain, Tooled, Prepared]))
     def start(self, application: type[Think]) -> None:
         self.world = World(application)
         self.acks: dict[int, list[str]] = {}
         self.conns: dict[str, int] = {}
         for client in CLIENTS:
             self._connect(client)
-        self.send("a", "r1")
+        self.send("a", "r1", None)
 
     def _connect(self, client: str) -> None:
         conn = len(self.acks) + 1
@@ -53,12 +68,30 @@ class Interleavings(RuleBasedStateMachine):
         self.world.disconnect(self.conns[client])
         self._connect(client)
 
-    @rule(client=CLIENT, turn=TURN)
-    def send(self, client: str, turn: str) -> None:
+    @rule(client=CLIENT, turn=TURN, echo=st.sampled_from([None, "server", "own"]))
+    def send(self, client: str, turn: str, echo: str | None) -> None:
+        """`echo`: the list repeats the conversation, the streaming answer included, with answers under
+        the server's ids or under made-up ones (WIRE-61)."""
         conn = self.conns[client]
         if turn in {t.id for t in self.world.rows.turns}:
             self.acks[conn].append(turn)
-        self.world.send(conn, turn, user(f"u-{turn}"))
+        own = user(f"u-{turn}")
+        known = [m for m in self._conversation() if m["id"] != own["id"]] if echo else []
+        if echo == "own":
+            known = [m if m["role"] == "user" else {**m, "id": f"own-{m['id'][:8]}"} for m in known]
+        self.world.send(conn, turn, *known, own)
+
+    def _conversation(self) -> list[Message]:
+        """The stored messages, with the streaming answer where a client has it: at the end."""
+        messages = {m["id"]: m for m in self.world.agent.messages}
+        for turn in self.world.rows.turns:
+            if turn.state == "running" and turn.message_id is not None:
+                base = messages.pop(turn.message_id, None)
+                builder = MessageBuilder(turn.message_id, base)
+                for body in self.world.rows.chunks.get(turn.id, []):
+                    builder.apply(loads(body))
+                messages[turn.message_id] = builder.message
+        return list(messages.values())
 
     @rule(client=CLIENT)
     def probe(self, client: str) -> None:
@@ -99,6 +132,20 @@ class Interleavings(RuleBasedStateMachine):
         else:
             self.world.fail("broken", in_band=how == "in-band")
 
+    @precondition(lambda self: self.world.calls)
+    @rule(call_id=st.sampled_from(["c1", "c2"]), tool=st.sampled_from(["look", "fly"]))
+    def ask_tool(self, call_id: str, tool: str) -> None:
+        self.world.ask_tool(call_id, tool, "{", "}")
+        self.world.finish("tool-calls")
+
+    @precondition(lambda self: self.world.tools)
+    @rule(well=st.booleans())
+    def tool_ends(self, well: bool) -> None:
+        if well:
+            self.world.returned({"seen": 1})
+        else:
+            self.world.raised("broken")
+
     @precondition(lambda self: self.world.timers)
     @rule()
     def fire(self) -> None:
@@ -118,6 +165,7 @@ class Interleavings(RuleBasedStateMachine):
         while world.calls:
             world.say("z")
             world.finish()
+        assert world.ran == []
         assert {t.state for t in world.rows.turns} <= {"ended"}
         assert {t.id for t in rows.turns} <= {t.id for t in world.rows.turns}
         assert [m for m in rows.messages if m["role"] == "user"] == [
@@ -128,6 +176,35 @@ class Interleavings(RuleBasedStateMachine):
     def the_agent_holds_what_the_journal_holds(self) -> None:
         assert self.world.agent.messages == self.world.rows.messages
         assert sum(t.state == "running" for t in self.world.rows.turns) <= 1
+
+    @invariant()
+    def no_tool_call_runs_twice(self) -> None:
+        ran = [t.call_id for t in self.world.ran]
+        assert len(ran) == len(set(ran))
+
+    @invariant()
+    def an_answer_stands_alone_behind_its_own_message(self) -> None:
+        """However the sends overlapped and whatever they echoed (WIRE-61)."""
+        roles = [m["role"] for m in self.world.agent.messages]
+        assert ("assistant", "assistant") not in pairwise(roles)
+        users = [m["id"] for m in self.world.agent.messages if m["role"] == "user"]
+        assert len(users) == len(set(users))
+        anchors = {t.message_id: t.anchor for t in self.world.rows.turns}
+        for before, message in pairwise(self.world.agent.messages):
+            if message["role"] == "assistant":
+                assert anchors[message["id"]] == before["id"]
+
+    @invariant()
+    def each_model_call_is_asked_with_the_message_of_its_own_turn(self) -> None:
+        """It is the last one a client sent, and in the first call the last of all (WIRE-62)."""
+        first: set[str] = set()
+        for asked in self.world.called:
+            root = next(t.root for t in self.world.rows.turns if t.id == asked.request_id)
+            sent = [m["content"] for m in asked.messages if m["role"] == "user" and m["content"] != GO_ON]
+            assert sent[-1] == f"u-{root}"
+            if root not in first:
+                assert asked.messages[-1]["content"] == f"u-{root}"
+            first.add(root)
 
     @invariant()
     def at_most_one_terminal_per_request_besides_asked_for(self) -> None:

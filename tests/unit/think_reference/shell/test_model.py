@@ -14,8 +14,6 @@ from think_reference.core.events import (
     ModelDelta,
     ModelEvent,
     ModelFinished,
-    ModelToolCall,
-    ModelToolInput,
 )
 from think_reference.shell import model as module
 from think_reference.shell.model import Model, ModelError
@@ -72,6 +70,47 @@ async def test_an_answer_is_read_piece_by_piece_wherever_it_is_cut() -> None:
     ]
 
 
+def asks(*pieces: str) -> bytes:
+    return b"".join(b'data: {"choices":[{"delta":{"tool_calls":[%s]}}]}\n\n' % p.encode() for p in pieces)
+
+
+async def test_tool_calls_are_put_together_from_their_pieces() -> None:
+    said = asks(
+        '{"index":0,"id":"c1","function":{"name":"look","arguments":"{\\"at\\""}}',
+        '{"index":1,"id":"c2","function":{"name":"go"}}',
+        '{"index":0,"function":{"arguments":":1}"}},7',
+        '{"function":{"arguments":""}}',
+    )
+    end = b'data: {"choices":[{"delta":{"tool_calls":3},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
+    assert await heard(says(said, end)) == [
+        ModelToolInput("r", "c1", "look", '{"at"'),
+        ModelToolInput("r", "c2", "go", ""),
+        ModelToolInput("r", "c1", "look", ":1}"),
+        ModelToolInput("r", "c1", "look", ""),
+        ModelToolCall("r", "c1", "look", '{"at":1}'),
+        ModelToolCall("r", "c2", "go", ""),
+        ModelFinished("r", "tool-calls"),
+    ]
+
+
+async def test_a_call_without_an_id_gets_one_and_without_a_name_is_no_tool() -> None:
+    said = asks('{"index":3,"function":{"arguments":"{}"}}') + b"data: [DONE]\n\n"
+    assert (await heard(says(said)))[1] == ModelToolCall("r", "call-3", "", "{}")
+
+
+async def test_tools_are_offered_only_if_there_are_any() -> None:
+    asked = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        asked.append(await request.json())
+        return web.Response(text="data: [DONE]\n\n")
+
+    async with endpoint(handler) as model:
+        async with aclosing(model.answer(CallModel("r", ASKED.messages, [{"type": "function"}]))) as events:
+            assert [event async for event in events] == [ModelFinished("r", "other")]
+    assert asked[0]["tools"] == [{"type": "function"}]
+
+
 async def test_the_question_is_a_streamed_chat_completion() -> None:
     asked = []
 
@@ -96,6 +135,12 @@ async def test_the_question_is_a_streamed_chat_completion() -> None:
         (says(b"data: what\n\n"), "not JSON", False),
         (says(b"data: 7\n\n"), "no object", False),
         (says(b"data: " + b"x" * 1_100_000), "more than 1048576 bytes", False),
+        (
+            says(asks('{"function":{"arguments":"%s"}}' % ("x" * 1_000_000)) * 2),
+            "input of more than 1048576 characters",
+            False,
+        ),
+        (says(asks(*(f'{{"index":{n}}}' for n in range(129)))), "more than 128 tool calls", False),
     ],
 )
 async def test_what_is_no_whole_answer_is_an_error(handler: Handler, text: str, in_band: bool) -> None:

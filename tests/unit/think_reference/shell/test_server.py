@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import sys
@@ -15,6 +16,7 @@ from aiohttp import WSMsgType
 from yarl import URL
 
 from reference_world import texts_of, user
+from think_reference.core.repair import INTERRUPTED
 
 AGENT = "/agents/conformance-agent/x"
 U1 = user("u1", "hello")
@@ -176,18 +178,110 @@ async def _ending(client: Any) -> aiohttp.WSMsgType:
     return ended
 
 
+def tool(index: int, name: str, **given: Any) -> dict[str, Any]:
+    """A model delta that asks for a tool."""
+    function = {"name": name, "arguments": json.dumps(given)}
+    return {"tool_calls": [{"index": index, "id": f"c{index}", "function": function}]}
+
+
+def tools_of(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    parts = [p for m in messages for p in m["parts"] if "toolCallId" in p]
+    return [(p["state"], p.get("output", p.get("errorText"))) for p in parts]
+
+
+async def test_tools_have_effects_and_their_results_reach_the_model(
+    server: Any, fake_model: Any, dial: Any, outside: Any
+) -> None:
+    asked = [
+        tool(0, "record_effect", key="x/a"),
+        tool(1, "slow_effect", key="x/b", ms=1),
+        tool(2, "fail_effect", key="x/c"),
+        tool(3, "record_effect", id=7),
+    ]
+    fake_model.answers = [asked, [tool(0, "record_effect", key="x/d")], ["done"]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await outside.happened(3)
+    outside.status = 500
+    assert (await a.until(is_terminal))["outcome"] == "completed"
+    assert outside.effects == [
+        {"key": "x/a", "tool": "record_effect", "toolCallId": "c0"},
+        {"key": "x/b", "tool": "slow_effect", "toolCallId": "c1"},
+        {"key": "x/c", "tool": "fail_effect", "toolCallId": "c2"},
+        {"key": "x/d", "tool": "record_effect", "toolCallId": "c0-2"},
+    ]
+    results = tools_of(a.frames[-2]["messages"])
+    assert results[:3] == [
+        ("output-available", {"recorded": "x/a"}),
+        ("output-available", {"recorded": "x/b"}),
+        ("output-error", "`x/c` was recorded, and then the tool failed"),
+    ]
+    assert results[3] == ("output-error", "Object missing required field `key`")
+    assert results[4] == ("output-error", "the effect was refused with status 500")
+    assert [m["role"] for m in fake_model.prompts[1]] == ["user", "assistant", *["tool"] * 4]
+
+
+async def test_a_tool_that_was_killed_is_never_run_again(
+    server: Any, fake_model: Any, dial: Any, outside: Any, http: aiohttp.ClientSession
+) -> None:
+    fake_model.answers = [
+        [tool(0, "record_effect", key="x/a"), tool(1, "slow_effect", key="x/b", ms=60_000)],
+        ["after all"],
+    ]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await outside.happened(2)
+    await server.end(signal.SIGKILL)
+    await server.start()
+    await fake_model.calls(2)
+    b = await dial(server.url)
+    await b.send("cf_agent_use_chat_request", id="r1", init={"method": "POST", "body": "{}"})
+    await b.until(lambda f: is_terminal(f) and f["outcome"] != "recovering")
+    async with http.get(server.url + AGENT + "/get-messages") as answer:
+        results = tools_of(await answer.json())
+    assert results == [("output-available", {"recorded": "x/a"}), ("output-error", INTERRUPTED)]
+    assert len(outside.effects) == len(fake_model.prompts) == 2
+    assert fake_model.prompts[1][-1]["content"] == INTERRUPTED
+
+
+async def test_a_stop_or_an_evict_ends_a_running_tool(
+    server: Any, fake_model: Any, dial: Any, outside: Any
+) -> None:
+    slow = tool(0, "slow_effect", key="x/a", ms=60_000)
+    fake_model.answers = [[slow], [slow], ["on"]]
+    a = await dial(server.url)
+    await a.ask("r1", U1)
+    await outside.happened(1)
+    await a.send("cf_agent_chat_request_cancel", id="r1")
+    assert (await a.until(is_terminal))["outcome"] == "aborted"
+    await a.ask("r2", user("u2"))
+    await outside.happened(2)
+    await a.send("rpc", id="e", method="evict", args=[])
+    assert await _ending(a) == WSMsgType.CLOSED
+    await fake_model.calls(3)
+    assert fake_model.prompts[2][-1] == {"role": "tool", "tool_call_id": "c0-2", "content": INTERRUPTED}
+    assert len(outside.effects) == 2
+
+
 async def test_a_reader_that_stopped_is_cut_off_and_delays_nobody(
     server: Any, fake_model: Any, dial: Any
 ) -> None:
+    """It comes back to a replay, which may be larger than all that may wait for one connection."""
     fake_model.answers = [["x" * 500_000] * 60]
     fake_model.pace = asyncio.Semaphore(0)
     a, slow = await dial(server.url), await _deaf(server.url)
     await a.ask("r1", U1)
-    for _ in range(60):
+    for _ in range(59):
         fake_model.pace.release()
         await a.until(is_delta)
-    assert (await a.until(is_terminal))["outcome"] == "completed"
-    assert _rest_of(slow) < 60 * 500_000
+    assert _rest_of(slow) < 59 * 500_000
+    back = await dial(server.url)
+    await back.send("cf_agent_stream_resume_ack", id="r1")
+    await back.until(lambda f: f.get("replayComplete") is True)
+    fake_model.pace.release()
+    for client in (a, back):
+        assert (await client.until(is_terminal))["outcome"] == "completed"
+    assert len(back.text) == 60 * 500_000
 
 
 def _rest_of(slow: socket.socket) -> int:

@@ -1,0 +1,113 @@
+"""From what a user asks to what a run does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from think_conformance.shell.order import Order, environment, options, planned
+from think_conformance.targets.contract import UsageError
+from think_proxy.plan_file import PlanError
+
+TARGET = '[target]\nname = "mine"\nagent = "a"\nstart = ["x"]\n'
+
+
+def test_defaults_mean_everything_on_the_reference() -> None:
+    ordered = options(Order())
+    assert ordered.target.name == "reference"
+    assert len(ordered.scenarios) > 10
+    assert ordered.jobs >= 1
+    assert ordered.defect is None
+
+
+def test_a_seed_is_kept_or_drawn() -> None:
+    assert options(Order(seed=7)).seed == 7
+    assert options(Order()).seed != options(Order()).seed
+
+
+def test_an_expression_and_a_profile_select() -> None:
+    ordered = options(Order(profiles=("control",), expression="control.stop-during-output"))
+    assert [s.id for s in ordered.scenarios] == ["control.stop-during-output"]
+    assert ordered.profiles == {"control"}
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        (Order(defect="two-terminal"), "did you mean `two-terminals`"),
+        (Order(profiles=("resum",)), "did you mean `resume`"),
+        (Order(expression="control and not control"), "no scenario is selected"),
+        (Order(target="refernce"), "did you mean `reference`"),
+    ],
+)
+def test_what_does_not_exist_is_refused(order: Order, says: str) -> None:
+    with pytest.raises((UsageError, ValueError), match=says):
+        options(order)
+
+
+def test_a_defect_of_a_target_that_has_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(TARGET)
+    with pytest.raises(UsageError, match="no deliberate defects"):
+        options(Order(target=str(tmp_path / "t.toml"), defect="two-terminals"))
+
+
+def test_the_environment_says_how_the_target_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.toml").write_text(TARGET)
+    monkeypatch.chdir(tmp_path)
+    order = Order(target="t.toml", seed=7)
+    env = environment(order, options(order))
+    assert env["target"] == {"name": "mine", "spec": str(tmp_path / "t.toml"), "defect": None}
+    assert env["seed"] == 7
+    named = Order(defect="two-terminals")
+    assert environment(named, options(named))["target"] == {
+        "name": "reference",
+        "spec": "reference",
+        "defect": "two-terminals",
+    }
+
+
+def plan_file(folder: Path, text: str) -> Path:
+    path = folder / "plan.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_plan_is_a_scenario_of_its_own(tmp_path: Path) -> None:
+    about = {"scenario": "resume.mine", "title": "Mine", "exercises": ["WIRE-104"]}
+    text = json.dumps({"version": 1, "seed": 5, "about": about, "target": {"defect": "two-terminals"}})
+    scenario = planned(plan_file(tmp_path, text))
+    assert (scenario.id, scenario.title, scenario.exercises) == ("resume.mine", "Mine", ("WIRE-104",))
+    assert (scenario.plan.seed, scenario.plan.target.defect) == (5, "two-terminals")
+
+
+def test_a_plan_written_by_hand_needs_no_more_than_its_version(tmp_path: Path) -> None:
+    scenario = planned(plan_file(tmp_path, "version: 1\n"))
+    assert (scenario.id, scenario.exercises) == ("plan", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("version: 1\noperations:\n  - {do: conect}\n", r"plan.yaml:3:10: Invalid enum value 'conect'"),
+        ("version: 1\nmodl: {}\n", r"plan.yaml:2:1: .*unknown field `modl`"),
+        ("version: 1\nabout: {scenario: ../../x}\n", r"plan.yaml:2:19: Expected `str` matching"),
+        ("version: [1\n", r"plan.yaml:2:1: "),
+        ("version: 1\nabout: {exercises: [WIRE-1044]}\n", "did you mean `WIRE-104`"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_says_where(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=says) as failure:
+        planned(plan_file(tmp_path, text))
+    assert "\n" not in str(failure.value)
+    assert isinstance(failure.value, PlanError) or "WIRE" in says
+
+
+def test_a_plan_that_is_no_text_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"plan\.yaml cannot be read"):
+        planned(path)

@@ -1,0 +1,75 @@
+"""The run directory, written and found again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from think_conformance.checkers.base import Verdict
+from think_conformance.plan import Plan
+from think_conformance.shell.store import Store, fresh_folder, target_of
+from think_conformance.targets.contract import UsageError
+
+
+def test_what_is_saved_stands_where_readers_look(tmp_path: Path) -> None:
+    store = Store(tmp_path / "new" / "run")
+    store.save_plan("a.case", msgspec.convert({"version": 1, "seed": 3}, Plan))
+    store.save_env({"seed": 3})
+    store.save_verdicts([Verdict("A-1", "a.case", "passed")])
+    assert json.loads(store.plan("a.case").read_text())["seed"] == 3
+    assert store.plan("a.case") == tmp_path / "new" / "run" / "plan" / "a.case.json"
+    assert store.history("a.case") == tmp_path / "new" / "run" / "cases" / "a.case" / "history.jsonl"
+    assert json.loads((store.folder / "env.json").read_text()) == {"seed": 3}
+    assert json.loads((store.folder / "verdicts.json").read_text())[0]["state"] == "passed"
+
+
+def test_only_the_owner_can_read(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.save_env({})
+    assert (store.folder / "env.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_saved_file_is_replaced_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.save_env({"a": "x" * 1000})
+    store.save_env({"a": 1})
+    assert json.loads((store.folder / "env.json").read_text()) == {"a": 1}
+    assert sorted(p.name for p in store.folder.iterdir()) == ["cases", "env.json", "plan"]
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("")
+    with pytest.raises(UsageError, match="in use"):
+        Store(tmp_path)
+
+
+def test_fresh_folders_differ() -> None:
+    assert fresh_folder() != fresh_folder()
+    assert fresh_folder().parent == Path("think-runs")
+
+
+def test_the_way_from_a_plan_to_the_target_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "run")
+    store.save_env({"target": {"name": "mine", "spec": "/t/mine.toml"}, "seed": 1})
+    assert target_of(store.plan("a.case")) == "/t/mine.toml"
+    monkeypatch.chdir(store.folder / "plan")
+    assert target_of(Path("a.case.json")) == "/t/mine.toml"
+
+
+def test_a_plan_of_no_run_has_no_target(tmp_path: Path) -> None:
+    (tmp_path / "env.json").write_text('{"target": {"spec": "other"}}')
+    assert target_of(tmp_path / "mine" / "plan.yaml") is None
+    assert target_of(tmp_path / "empty" / "plan" / "x.json") is None
+
+
+@pytest.mark.parametrize("text", ["{", '{"target": {"name": "x"}}', "[]"])
+def test_a_broken_run_is_a_usage_error(text: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    (store.folder / "env.json").write_text(text)
+    with pytest.raises(UsageError, match="name it with --target"):
+        target_of(store.plan("a.case"))
