@@ -154,8 +154,14 @@ class World:
         self.story.send(link.name, turn.number)
         if turn in self.queue:
             link.outbox.append(StreamPending(id=turn.id))
+        elif turn is self.active and turn.id != turn.ids[0]:
+            if self.dialect.outcome:
+                link.outbox.append(self._terminal(turn, turn.ids[0], "recovering", replay=True))
+            self._offer(link, turn.id)
+        elif turn is self.active or turn is self.failed:
+            self._acked(link, turn.id, turn)
         else:
-            self._acked(link, turn.ids[0], turn)
+            self._ended(link, turn, turn.ids[0])
 
     def probe(self, n: int) -> None:
         if link := self._link(n):
@@ -179,6 +185,14 @@ class World:
             self.queue.remove(turn)
             turn.outcome = "aborted"
             self._broadcast(self._terminal(turn, turn.id, "aborted"))
+            self._release()
+
+    def _release(self) -> None:
+        """Nothing will stream for those who were told to wait."""
+        for link in self.links if not (self.active or self.queue) else []:
+            if link.parked:
+                link.outbox.append(ResumeNone())
+            link.parked = False
 
     # ---- what the server does -------------------------------------------------------------------
 
@@ -318,7 +332,12 @@ class World:
             link.outbox.append(
                 ChatResponse(id=request, body="it broke", done=True, error=True, message_ids=ids)
             )
-        elif turn.outcome == "error" or (self.dialect.remembers and self.dialect.outcome):
+        else:
+            self._ended(link, turn, request)
+
+    def _ended(self, link: Link, turn: Turn, request: str) -> None:
+        """What is remembered of a turn that is over."""
+        if turn.outcome == "error" or (self.dialect.remembers and self.dialect.outcome):
             link.outbox.append(self._terminal(turn, request, turn.outcome or "", replay=True))
         else:
             link.outbox.append(ChatResponse(id=request, body="", done=True, replay=True))

@@ -55,3 +55,22 @@ def requirements() -> dict[str, Requirement]:
                 raise ValueError(f"catalogue/{entry.name}: `{row.id}` has two rows")
             found[row.id] = row
     return found
+
+
+@cache
+def unproven() -> dict[str, str]:
+    """The requirements that no deliberate defect turns red yet, each with the reason: `unproven.txt`
+    holds one id a line and its reason behind it. ValueError on an id without a row, without a reason,
+    or listed twice."""
+    found: dict[str, str] = {}
+    text = files("think_conformance.catalogue").joinpath("unproven.txt").read_text()
+    for number, line in enumerate(text.splitlines(), 1):
+        ident, _, reason = line.partition(" ")
+        if not line or line.startswith("#"):
+            continue
+        if ident not in requirements() or not reason.strip() or ident in found:
+            raise ValueError(
+                f"catalogue/unproven.txt:{number}: `{ident}` needs a row, a reason, and one line"
+            )
+        found[ident] = reason.strip()
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from think_conformance.history.chains import Chain
+from think_conformance.history.traffic import Connection
 from think_conformance.history.views import View
 from think_conformance.history.work import Call
 from think_conformance.wire.frames import ChatRequest, ResumeAck, ResumeRequest
@@ -52,7 +53,7 @@ def _unexplained(view: View, own: list[Chain], before: Call, call: Call) -> str:
     explained = (
         any(before.index < death < call.index for death in view.deaths)
         or before.how in ("aborted", "error")
-        or call.tool_results > before.tool_results
+        or len(call.tool_results) > len(before.tool_results)
         or any(f.leg == "model" and i > before.index for f in view.faults for i, _ in f.fired)
         or _scripted_to_fail(view, before)
     )
@@ -134,4 +135,63 @@ def replaced(view: View, chain: Chain) -> bool:
     """Whether the client itself asked that the answer leaves the transcript: clear, regenerate."""
     return chain.cleared is not None or any(
         c.request is not None and c.request.regenerate and c.first > chain.first for c in view.chains
+    )
+
+
+def aborted_by_itself(view: View, chain: Chain) -> int | None:
+    """The record that told a turn to be aborted which nobody stopped. A turn that was told to have
+    ended otherwise too is a contradiction, not a stop (WIRE-206)."""
+    return chain.finals.get("aborted") if len(chain.finals) == 1 and stopped_by_nobody(view, chain) else None
+
+
+def released(view: View, call: Call) -> int:
+    """The first record after which its last gate may be open."""
+    if not call.gates:
+        return call.index
+    gate, held = max(call.gates.items(), key=lambda item: item[1])
+    opened = [
+        op.index
+        for op in view.operations
+        if op.kind == "invoke" and op.payload.get("do") == "open-gate" and op.payload.get("gate") == gate
+    ]
+    ends = [*opened, view.phases.get("begin", len(view.history))]
+    return max(min(ends), held)
+
+
+def begun(view: View, chain: Chain, index: int) -> bool:
+    """Whether a turn had asked the model or streamed before that record."""
+    return any(call.index < index for call in view.calls_for(chain)) or any(
+        chunk.index < index for chunk in view.chunks_of(chain)
+    )
+
+
+def own_words(view: View) -> dict[str, set[str]]:
+    """What the scripted model says for one turn of the plan and for no other, by the turn's marker."""
+    scripts = view.case.plan.get("model")
+    said = {
+        turn: {
+            step["text"]
+            for script in calls
+            for step in (script if isinstance(script, list) else [])
+            if isinstance(step, dict) and isinstance(step.get("text"), str) and step["text"].strip()
+        }
+        for turn, calls in (scripts.items() if isinstance(scripts, dict) else ())
+        if isinstance(calls, list)
+    }
+    found: dict[str, set[str]] = {}
+    for marker in {chain.marker for chain in view.chains if chain.marker is not None}:
+        turn = marker.rpartition("/")[2]
+        others = "\0".join(text for other, texts in said.items() if other != turn for text in texts)
+        found[marker] = {text for text in said.get(turn, ()) if text not in others}
+    return found
+
+
+def owes_until_the_end(view: View, connection: Connection, index: int) -> bool:
+    """Whether what a connection was owed at that record must have come: it stayed open and unharmed to
+    the end, and so did the target."""
+    return (
+        view.end is not None
+        and connection.lives_at(view.end)
+        and connection.disturbed is None
+        and not any(death > index for death in view.deaths)
     )

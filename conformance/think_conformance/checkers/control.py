@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import judged, script_of, stopped_by_nobody
+from think_conformance.checkers.causes import (
+    aborted_by_itself,
+    judged,
+    released,
+    script_of,
+    stopped_by_nobody,
+)
 from think_conformance.history.chains import Chain
 from think_conformance.history.traffic import Passed
 from think_conformance.history.views import View
@@ -34,7 +40,7 @@ def _stops_without_effect(view: View) -> Iterator[Breach]:
             call = _held(view, chain, cancel)
             if call is None:
                 continue
-            until = _released(view, call)
+            until = released(view, call)
             told = [(at, kind) for kind, at in chain.finals.items() if cancel.index < at < until]
             for at, kind in told:
                 if kind != "aborted":
@@ -64,20 +70,6 @@ def _held(view: View, chain: Chain, cancel: Passed) -> Call | None:
         if gates and call.open_at(cancel.index):
             return call
     return None
-
-
-def _released(view: View, call: Call) -> int:
-    """The first record after which its last gate may be open."""
-    if not call.gates:
-        return call.index
-    gate, held = max(call.gates.items(), key=lambda item: item[1])
-    opened = [
-        op.index
-        for op in view.operations
-        if op.kind == "invoke" and op.payload.get("do") == "open-gate" and op.payload.get("gate") == gate
-    ]
-    ends = [*opened, view.phases.get("begin", len(view.history))]
-    return max(min(ends), held)
 
 
 def _waits_in_vain(view: View) -> list[int]:
@@ -128,7 +120,7 @@ def _lost(view: View) -> list[tuple[Chain, int]]:
 
 def _aborted_by_loss(view: View) -> Iterator[Breach]:
     for chain, lost in _lost(view):
-        told = chain.finals.get("aborted")
+        told = aborted_by_itself(view, chain)
         if told is not None:
             yield Breach(f"nobody stopped {chain.root}, a connection was lost, it was aborted", (lost, told))
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import NO_END, judged, replaced, script_of, without_outcome
+from think_conformance.checkers.causes import (
+    NO_END,
+    begun,
+    judged,
+    replaced,
+    script_of,
+    without_outcome,
+)
 from think_conformance.history.chains import Chain
 from think_conformance.history.streams import Chunk, answers, shown
 from think_conformance.history.traffic import Connection
@@ -53,15 +60,9 @@ def _queued_at(view: View, chain: Chain) -> list[int]:
         death
         for death in view.deaths_in(chain)
         if (chain.accepted or death) < death
-        and not _begun(view, chain, death)
-        and any(other.open_at(death) and _begun(view, other, death) for other in view.chains)
+        and not begun(view, chain, death)
+        and any(other.open_at(death) and begun(view, other, death) for other in view.chains)
     ]
-
-
-def _begun(view: View, chain: Chain, index: int) -> bool:
-    return any(c.index < index for c in view.calls_for(chain)) or any(
-        c.index < index for c in view.chunks_of(chain)
-    )
 
 
 @check("WIRE-119", needs_quiet=True)

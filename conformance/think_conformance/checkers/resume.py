@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import resumes, stopped_by_nobody, unexplained_calls
+from think_conformance.checkers.causes import (
+    aborted_by_itself,
+    owes_until_the_end,
+    resumes,
+    unexplained_calls,
+)
 from think_conformance.checkers.sequence import Walk
 from think_conformance.history.streams import runs, texts
-from think_conformance.history.traffic import Connection, is_chunk
+from think_conformance.history.traffic import is_chunk
 from think_conformance.history.views import View
 from think_conformance.wire.frames import (
     ChatRequest,
@@ -42,8 +47,8 @@ def resuming_changes_no_turn(view: View) -> Finding:
     running = [c for c in view.chains if any(c.open_at(index) for index in asked)]
     breaches = list(_calls_after(view, asked))
     for chain in running:
-        at = chain.finals.get("aborted")
-        if at is not None and stopped_by_nobody(view, chain):
+        at = aborted_by_itself(view, chain)
+        if at is not None:
             before = max(index for index in asked if chain.open_at(index))
             breaches.append(Breach(f"{chain.root} was stopped while a client only came back", (before, at)))
     return finding(breaches, seen=bool(running), nothing="no client came back to a running turn")
@@ -77,20 +82,10 @@ def one_answer_per_probe(view: View) -> Finding:
             if len(answers) > len(sent):
                 why = f"{connection.name} got {len(answers)} direct answers to the probe {probe}"
                 found.append(Breach(why, (*sent, *answers)))
-            elif len(answers) < len(sent) and _must_answer(view, connection, sent[-1]):
+            elif len(answers) < len(sent) and owes_until_the_end(view, connection, sent[-1]):
                 found.append(Breach(f"the probe {probe} of {connection.name} was not answered", tuple(sent)))
             judged += len(answers)
     return finding(found, seen=judged > 0, nothing="no probe was answered")
-
-
-def _must_answer(view: View, connection: Connection, index: int) -> bool:
-    """The connection stayed open and unharmed to the end, and so did the target."""
-    return (
-        view.end is not None
-        and connection.lives_at(view.end)
-        and connection.disturbed is None
-        and not any(death > index for death in view.deaths)
-    )
 
 
 @check("WIRE-105")

@@ -16,7 +16,15 @@ from think_conformance.history.chains import Chain, chains_of
 from think_conformance.history.op import History, Record
 from think_conformance.history.streams import Chunk, Transcript, streams_of
 from think_conformance.history.traffic import Passed, connections_of, exchanges_of
-from think_conformance.history.work import Call, calls_of, deaths_of, faults_of
+from think_conformance.history.work import (
+    Call,
+    Crash,
+    calls_of,
+    crashes_of,
+    deaths_of,
+    effects_of,
+    faults_of,
+)
 from think_conformance.wire.frames import (
     ChatClear,
     ChatMessages,
@@ -32,9 +40,12 @@ HARMLESS = frozenset(
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """The first record of a history: what was played, on what."""
+    """The first record of a history: what was played, on what. `name` is the agent's; `heartbeat_s` how
+    soon, in seconds, an agent that nobody calls must wake by itself."""
 
     case: str
+    name: str = ""
+    heartbeat_s: float = 30.0
     scenario: str = ""
     exercises: list[str] = []
     target: str = ""
@@ -72,7 +83,9 @@ class View:
         self.case = _case(history)
         self.faults = faults_of(history, self.case.plan)
         self.deaths = deaths_of(history, self.faults)
+        self.crashes = crashes_of(history, self.deaths)
         self.calls = calls_of(history)
+        self.effects = effects_of(history)
         self.connections = connections_of(history, self.faults)
         self.frames: list[Passed] = sorted(
             (p for c in self.connections.values() for p in c.frames), key=lambda p: p.index
@@ -130,7 +143,7 @@ class View:
         if chain.finals:
             return Evidence("told", tuple(chain.finals), tuple(chain.finals.values()))
         if self.final is not None and "idle" in self.phases:
-            if self._answered(chain, self.final):
+            if self.answered(chain, self.final):
                 return Evidence("stored", (), (self.final.index,))
             if chain.cleared is not None or chain.cancels:
                 return Evidence("stopped")
@@ -139,6 +152,10 @@ class View:
     def deaths_in(self, chain: Chain) -> list[int]:
         """The deaths that interrupted a turn: after it was first named, before its outcome was told."""
         return [death for death in self.deaths if chain.open_at(death)]
+
+    def crashes_in(self, chain: Chain) -> list[Crash]:
+        """The same, each death once."""
+        return [crash for crash in self.crashes if chain.open_at(crash.death)]
 
     def marker_of(self, request: str) -> str | None:
         """The marker of the turn a request id belongs to."""
@@ -153,6 +170,19 @@ class View:
         """Every chunk of a turn that any connection received, in order of arrival."""
         found = [c for (_, request), chunks in self.streams.items() if request in chain.ids for c in chunks]
         return sorted(found, key=lambda c: c.index)
+
+    def answered(self, chain: Chain, transcript: Transcript) -> bool:
+        """Whether an assistant's message is stored for it: the one its stream named, or one behind
+        its user message that no other request's stream named."""
+        named = self._answer_ids(chain)
+        stored = [str(m.get("id")) for m in transcript.messages if m.get("role") == "assistant"]
+        if named.intersection(stored):
+            return True
+        rivals = [c for c in self.chains if c is not chain and c.request is not None]
+        others = {i for c in rivals for i in self._answer_ids(c)}
+        ids = [str(m.get("id")) for m in transcript.messages]
+        asked = [ids.index(i) for i in (chain.request.message_ids if chain.request else []) if i in ids]
+        return bool(asked) and any(ids.index(i) > max(asked) for i in stored if i not in others)
 
     def own_message_ids(self, chain: Chain) -> list[str]:
         """The ids of its user messages that no earlier request had sent."""
@@ -199,19 +229,6 @@ class View:
         if sum(c.marker == chain.marker for c in self.chains) == 1:
             found += [c.index for c in self.calls_for(chain)][:1]
         return min(found, default=None)
-
-    def _answered(self, chain: Chain, transcript: Transcript) -> bool:
-        """Whether an assistant's message is stored for it: the one its stream named, or one behind
-        its user message that no other request's stream named."""
-        named = self._answer_ids(chain)
-        stored = [str(m.get("id")) for m in transcript.messages if m.get("role") == "assistant"]
-        if named.intersection(stored):
-            return True
-        rivals = [c for c in self.chains if c is not chain and c.request is not None]
-        others = {i for c in rivals for i in self._answer_ids(c)}
-        ids = [str(m.get("id")) for m in transcript.messages]
-        asked = [ids.index(i) for i in (chain.request.message_ids if chain.request else []) if i in ids]
-        return bool(asked) and any(ids.index(i) > max(asked) for i in stored if i not in others)
 
     def _answer_ids(self, chain: Chain) -> set[str]:
         """The message ids that the `start` chunks of a turn named (WIRE-210)."""

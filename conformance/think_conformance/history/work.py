@@ -1,4 +1,4 @@
-"""What happened around the target: model calls, deaths of its process, faults.
+"""What happened around the target: model calls, effects, deaths of its process, faults.
 
 A call belongs to the turn whose marker its prompt carries; a death is any moment after which the
 target cannot have gone on as the same process (or the same agent instance, for `evict`).
@@ -13,6 +13,8 @@ from think_conformance.history.op import History, Record
 
 DEADLY = frozenset({"kill", "term", "exit"})
 DEADLY_FAULTS = frozenset({"kill", "term", "restart", "evict"})
+CARRIED_OUT = frozenset({"done", "overtaken"})
+"""What became of a fault that did what it should: `overtaken` is a restart that the next kill met."""
 
 
 @dataclass(slots=True)
@@ -23,26 +25,58 @@ class Call:
     marker: str
     number: int
     index: int
-    tool_results: int
+    prompt: list[dict[str, Any]]
     end: int | None = None
     how: str = ""
     gates: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tool_results(self) -> dict[str, Any]:
+        """What the prompt tells of tool calls that have ended, by their id."""
+        told = (m for m in self.prompt if m.get("role") == "tool")
+        return {str(m.get("tool_call_id", number)): m.get("content") for number, m in enumerate(told)}
+
+    @property
+    def unanswered(self) -> set[str]:
+        """The ids of tool calls in the prompt that no result follows."""
+        asked = (c for m in self.prompt for c in _list(m.get("tool_calls")) if isinstance(c, dict))
+        return {str(call.get("id")) for call in asked} - set(self.tool_results)
 
     def open_at(self, index: int) -> bool:
         """Whether the model was still answering when that record was made."""
         return self.index < index and (self.end is None or self.end > index)
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The outside world was told to do something, in record `index`; `key` names what."""
+
+    index: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One death of the target. `death` is its first record, `back` the first from which on it can
+    have worked again (None: never), `ready` the one in which it was seen to (an evicted agent at once)."""
+
+    death: int
+    back: int | None
+    ready: int | None
+
+
 @dataclass(slots=True)
 class Fault:
     """One planned fault. `actions` are names; `fired` holds (record, connection or None) each time;
-    `undone` is why its actions could not be carried out, if so."""
+    `undone` is why its actions could not be carried out, if so; `breaks` tells that a message it hits,
+    and all that would follow, is certainly lost or an error."""
 
     id: str
     leg: str = ""
     actions: frozenset[str] = frozenset()
     fired: list[tuple[int, str | None]] = field(default_factory=list)
     undone: str = ""
+    breaks: bool = False
 
 
 def calls_of(history: History) -> list[Call]:
@@ -53,7 +87,9 @@ def calls_of(history: History) -> list[Call]:
             continue
         marker, number = str(record.ids.get("marker", "")), record.ids.get("call")
         if record.kind == "model-call" and isinstance(number, int):
-            found[marker, number] = Call(marker, number, record.index, _tool_results(record))
+            told = _list(_payload(record).get("messages"))
+            prompt = [message for message in told if isinstance(message, dict)]
+            found[marker, number] = Call(marker, number, record.index, prompt)
             continue
         call = found.get((marker, number))
         if call is None:
@@ -63,6 +99,11 @@ def calls_of(history: History) -> list[Call]:
         elif record.kind == "model-end":
             call.end, call.how = record.index, str(_payload(record).get("how", ""))
     return list(found.values())
+
+
+def effects_of(history: History) -> list[Effect]:
+    """Every effect, in order."""
+    return [Effect(r.index, str(r.ids.get("key"))) for r in history if r.kind == "effect"]
 
 
 def faults_of(history: History, plan: dict[str, Any]) -> list[Fault]:
@@ -77,7 +118,7 @@ def faults_of(history: History, plan: dict[str, Any]) -> list[Fault]:
             _learn(found, name, payload)
         elif record.kind == "fault-fired":
             found.setdefault(name, Fault(name)).fired.append((record.index, record.ids.get("connection")))
-        elif record.kind == "fault-done" and payload.get("outcome", "done") != "done":
+        elif record.kind == "fault-done" and payload.get("outcome", "done") not in CARRIED_OUT:
             reason = payload.get("reason") or payload["outcome"]
             found.setdefault(name, Fault(name)).undone = str(reason)
     return list(found.values())
@@ -95,10 +136,38 @@ def deaths_of(history: History, faults: list[Fault]) -> list[int]:
     return sorted(found)
 
 
+def crashes_of(history: History, deaths: list[int]) -> list[Crash]:
+    """The deaths, each with the coming back that followed; several records of one death are one."""
+    steps = [(r.index, str(_payload(r).get("action"))) for r in history if r.kind == "process"]
+    found: dict[int | None, Crash] = {}
+    for death in deaths:
+        later = [(index, action) for index, action in steps if index >= death]
+        back = next((index for index, action in later if action in ("start", "ready")), None)
+        ready = next((index for index, action in later if action == "ready"), None)
+        if _payload(history[death]).get("method") == "evict":
+            back = ready = death
+        elif later and later[0][1] == "evict":
+            back = ready = later[0][0]
+        found.setdefault(back, Crash(death, back, ready))
+    return list(found.values())
+
+
 def _learn(found: dict[str, Fault], name: str, told: dict[str, Any]) -> None:
     fault = found.setdefault(name, Fault(name))
     fault.leg = fault.leg or str(told.get("leg", ""))
     fault.actions |= {word for action in _list(told.get("do")) for word in _words(action)}
+    fault.breaks |= any(_breaks(action) for action in _list(told.get("do")))
+
+
+def _breaks(action: Any) -> bool:
+    if not isinstance(action, dict):
+        return False
+    shortened = action.get("truncate")
+    return (
+        "status" in action
+        or action.get("cut") == "reset"
+        or (isinstance(shortened, dict) and shortened.get("end") == "reset")
+    )
 
 
 def _words(action: Any) -> list[str]:
@@ -106,11 +175,6 @@ def _words(action: Any) -> list[str]:
     if isinstance(action, dict):
         return [*action, *(v for k, v in action.items() if k == "process" and isinstance(v, str))]
     return [action] if isinstance(action, str) else []
-
-
-def _tool_results(record: Record) -> int:
-    messages = _list(_payload(record).get("messages"))
-    return sum(isinstance(m, dict) and m.get("role") == "tool" for m in messages)
 
 
 def _payload(record: Record) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from think_conformance.scenarios.base import saw_delta, saw_terminal, scenario, 
 @scenario(
     "control.stop-during-output",
     "one of two tabs presses stop after two text deltas",
-    exercises="TURN-150 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-04 WIRE-83 CANCEL-05 CANCEL-13",
+    exercises="TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 WIRE-83 KIT-01 KIT-02 KIT-03 KIT-04 KIT-12"
+    " CANCEL-05 CANCEL-13",
 )
 def stop_during_output() -> dict[str, Any]:
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from think_conformance.scenarios.base import RESPONSE, saw_delta, saw_frame, saw_terminal, scenario, words
 
-INVARIANT = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
+INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12 WIRE-119"
 
 CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from think_conformance.scenarios.base import DELTA, RESPONSE, saw_delta, saw_frame, scenario, words
 
-INVARIANT = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
+INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
 TEXT = "KIT-06 KIT-07 KIT-08 TURN-43"
 
 CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
@@ -105,7 +105,7 @@ def kill_before_the_first_token_nobody_there() -> dict[str, Any]:
 @scenario(
     "recovery.kill-during-output",
     "the target is killed after two text deltas that a second tab had replayed; both tabs come back",
-    exercises=f"{INVARIANT} {TEXT} WIRE-85 WIRE-83 WIRE-93 WIRE-183 KIT-05",
+    exercises=f"{INVARIANT} {TEXT} WIRE-85 WIRE-83 WIRE-93 WIRE-183 KIT-05 KIT-12",
 )
 def kill_during_output() -> dict[str, Any]:
     return {

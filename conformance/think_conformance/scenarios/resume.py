@@ -15,7 +15,7 @@ from think_conformance.scenarios.base import (
     words,
 )
 
-UNDISTURBED = "TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-04 WIRE-119 WIRE-59"
+UNDISTURBED = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-04 WIRE-119 WIRE-59"
 INVARIANT = f"{UNDISTURBED} WIRE-113"
 LOSS = "CANCEL-01 CANCEL-13 TURN-17 WIRE-153"
 REPLAY = "WIRE-104 WIRE-102 WIRE-105"
@@ -66,7 +66,7 @@ def reset_before_first_token() -> dict[str, Any]:
 @scenario(
     "resume.reset-during-output",
     "the socket is reset at the third text delta; the client comes back and resumes",
-    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85 WIRE-83 WIRE-93",
+    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85 WIRE-83 WIRE-93 KIT-12",
 )
 def reset_during_output() -> dict[str, Any]:
     return {

@@ -3,8 +3,10 @@ or else the answer as a whole. Pure.
 
 An exchange that no armed fault concerns passes as it came, byte for byte. To know that, a request is
 kept until it is whole, as long as any fault is armed; only a head that asks for permission to send its
-body goes ahead. What is larger than MESSAGE_CAP passes and is not shown. An answer without events that
-a fault might hit is kept until it is whole; one with events passes cut into chunks along them.
+body goes ahead. A caller that hangs up while a fault holds its request takes it back: otherwise a server
+would be called by nobody. What is larger than MESSAGE_CAP passes and is not shown. An answer without
+events that a fault might hit is kept until it is whole; one with events passes cut into chunks along
+them.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ class ExchangeReader:
     """Both directions of one TCP connection."""
 
     coupled = True
+    dies_with_caller = True
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -47,6 +47,10 @@ class Reader(Protocol):
     def coupled(self) -> bool:
         """Whether one direction may have to wait for the other."""
 
+    @property
+    def dies_with_caller(self) -> bool:
+        """Whether nobody wants what is under way once the client has ended its side."""
+
     def take(self, direction: Direction, buffer: bytearray, ended: bool) -> bytes | Message | None:
         """The next that can pass, off the front of `buffer`: bytes that nobody asks about, or a whole
         message. None when more must come first, in this direction or in the other; `ended` says that
@@ -206,8 +210,12 @@ class Lane:
 
     def end(self, how: Ending) -> None:
         """The source has ended. A reset may follow a FIN."""
-        if not self._dead:
-            self._ending = how
+        if self._dead:
+            return
+        self._ending = how
+        if self._holds and self.direction == "up" and self.relay.reader.dies_with_caller:
+            self.relay.hang_up(how)
+        else:
             self.pump()
 
     def die(self) -> None:
@@ -311,6 +319,13 @@ class Relay:
         self.client.finish()
         self.upstream.finish()
         self.later(FAREWELL_S, self.abort)
+
+    def hang_up(self, how: Ending) -> None:
+        """Ends both sides as the client ended its own."""
+        if how == "reset":
+            self.reset()
+        else:
+            self.finish()
 
     async def close(self, farewell: bytes) -> None:
         """As finish, with a last word for the client."""

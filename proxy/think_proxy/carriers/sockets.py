@@ -15,6 +15,8 @@ from think_proxy.plan import Direction
 class SocketReader:
     """Both directions of one TCP connection."""
 
+    dies_with_caller = False
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._http = Conversation()

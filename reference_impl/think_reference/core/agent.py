@@ -181,7 +181,9 @@ class Agent:
     def _accept(self, conn: int, request_id: str, body: ChatBody) -> None:
         turns, transcript = self._life.turns, self._life.transcript
         unanswered = {m for t in turns.unended() for m in t.message_ids}
-        stored = transcript.reconcile(body.messages, unanswered, self._life.answers_to_come)
+        stored = transcript.reconcile(
+            body.messages, unanswered, self._life.answers_to_come, self._life.streaming
+        )
         turn = Turn(
             id=request_id,
             root=request_id,

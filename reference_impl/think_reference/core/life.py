@@ -7,7 +7,7 @@ Owns the stored turns and messages and the one turn that runs (turn lifecycle se
 from __future__ import annotations
 
 from think_conformance.wire.chunks import settled
-from think_conformance.wire.frames import ChatClear, ChatMessages, ChatRecovering, Outcome
+from think_conformance.wire.frames import ChatClear, ChatMessages, ChatRecovering, Message, Outcome
 from think_reference.core.application import Application
 from think_reference.core.effects import (
     AbortWork,
@@ -92,6 +92,11 @@ class Life:
     def answers_to_come(self) -> set[str]:
         """The message ids of answers that are not final yet."""
         return {t.message_id for t in self.turns.unended() if t.message_id is not None}
+
+    @property
+    def streaming(self) -> Message | None:
+        """The answer that streams, so far."""
+        return self._stream.message if self._stream is not None else None
 
     def transcript_frame(self) -> ChatMessages:
         """All messages, as every client gets them (WIRE-70)."""

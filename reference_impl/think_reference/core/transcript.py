@@ -13,10 +13,17 @@ from typing import Any
 from think_conformance.wire.chunks import settled
 from think_conformance.wire.frames import Message
 from think_reference.core.effects import DeleteMessage, InsertMessage, UpdateMessage, Write
-from think_reference.core.repair import repaired
+from think_reference.core.repair import is_call, repaired
 
 RESERVED = ("channel", "turnMetadata")
 """Metadata that only the server may set (WIRE-57)."""
+
+
+NOTHING: Message = {"role": "assistant", "parts": []}
+"""An answer that says nothing."""
+
+SAID = ("step-start", "text", "reasoning")
+"""Parts whose texts are compared as a whole."""
 
 
 class Transcript:
@@ -59,13 +66,19 @@ class Transcript:
         return None
 
     def reconcile(
-        self, incoming: Iterable[Message], unanswered: Collection[str], reserved: Collection[str]
+        self,
+        incoming: Iterable[Message],
+        unanswered: Collection[str],
+        reserved: Collection[str],
+        streaming: Message | None = None,
     ) -> list[Write]:
         """Take a client's list: known ids are updated where they differ, unknown ones appended
         (WIRE-52). Not taken are echoes of answers: under their own id when they show less than is
-        stored (or the answer still runs, `reserved`), and under any id behind a user message that
-        is being answered (`unanswered`) or whose stored answer covers the copy."""
-        answers = self._answers()
+        stored (or the answer still runs, `reserved`); under any id behind a user message that is
+        being answered (`unanswered`), or if a stored answer, the `streaming` one or nothing at all
+        covers the copy, wherever it stands: sends that overlapped may have moved it."""
+        known = [*self.messages, streaming or NOTHING, NOTHING]
+        answers = [m for m in known if m["role"] == "assistant"]
         writes: list[Write] = []
         user: str | None = None
         for message in map(_cleaned, incoming):
@@ -76,7 +89,7 @@ class Transcript:
                 if stored is not None:
                     echo = _covers(stored, message)
                 else:
-                    echo = user in unanswered or any(_covers(a, message) for a in answers.get(user, ()))
+                    echo =  any(_covers(a, message) for a in answers)
                 if echo or message["id"] in reserved:
                     continue
             if stored is None:
@@ -129,17 +142,6 @@ class Transcript:
         self._by_id[message["id"]] = message
         return UpdateMessage(message)
 
-    def _answers(self) -> dict[str | None, list[Message]]:
-        """User message id -> the assistant messages that follow it."""
-        found: dict[str | None, list[Message]] = {}
-        user: str | None = None
-        for message in self.messages:
-            if message["role"] == "user":
-                user = message["id"]
-            elif message["role"] == "assistant":
-                found.setdefault(user, []).append(message)
-        return found
-
 
 def text_of(message: Message) -> str:
     """All text of a message, reasoning left out."""
@@ -148,7 +150,14 @@ def text_of(message: Message) -> str:
 
 def _covers(stored: Message, copy: Message) -> bool:
     """Whether `copy` shows nothing that `stored` lacks: an old or equal echo of it."""
-    return text_of(stored).startswith(text_of(copy)) and _calls(copy) <= _calls(stored)
+    others = [
+        p for p in copy["parts"] if not (isinstance(p, dict) and p.get("type") in SAID) and not is_call(p)
+    ]
+    return (
+        text_of(stored).startswith(text_of(copy))
+        and _calls(copy) <= _calls(stored)
+        and all(part in stored["parts"] for part in others)
+    )
 
 
 def _cleaned(message: Message) -> Message:

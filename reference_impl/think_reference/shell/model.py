@@ -132,7 +132,7 @@ class Completion:
         ]
         calls = delta.get("tool_calls")
         pieces = [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
-        return said + [self._tool_input(piece) for piece in pieces]
+        return said + [event for piece in pieces for event in self._tool_input(piece)]
 
     def end(self) -> list[ModelEvent]:
         """What the end of the answer makes whole."""
@@ -142,14 +142,14 @@ class Completion:
         ]
         return [*whole, ModelFinished(self._request_id, REASONS.get(self._reason, self._reason))]
 
-    def _tool_input(self, piece: dict[str, Any]) -> ModelEvent:
+    def _tool_input(self, piece: dict[str, Any]) -> list[ModelEvent]:
         given = piece.get("index")
         index = given if isinstance(given, int) else 0
         if index not in self._calls and len(self._calls) >= MAX_CALLS:
             raise ModelError(f"the model's answer has more than {MAX_CALLS} tool calls")
         call = self._calls.setdefault(index, _Call(index))
         text = call.take(piece)
-        return ModelToolInput(self._request_id, call.id, call.tool, text)
+        return [ModelToolInput(self._request_id, call.id, call.tool, text)] if call.tool else []
 
 
 def _choice(text: str) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class Interleavings(RuleBasedStateMachine):
         """The stored messages, with the streaming answer where a client has it: at the end."""
         messages = {m["id"]: m for m in self.world.agent.messages}
         for turn in self.world.rows.turns:
-            if turn.state == "running" and turn.message_id is not None:
+            if turn.state == "running" and turn.message_id is not None:  # empty, if nothing came yet
                 base = messages.pop(turn.message_id, None)
                 builder = MessageBuilder(turn.message_id, base)
                 for body in self.world.rows.chunks.get(turn.id, []):

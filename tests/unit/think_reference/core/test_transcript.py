@@ -65,6 +65,25 @@ def test_an_echo_of_an_answer_that_still_runs_is_not_taken_under_any_id() -> Non
     assert texts_of(after) == ["u1: u1", "u2: u2"]
 
 
+@pytest.mark.parametrize("echo", ["one", "one two", "thr", ""])
+def test_an_echo_that_overlapping_sends_have_moved_is_not_taken(echo: str) -> None:
+    stored = [*STORED, stored_user("u3")]
+    assert taken(stored, [user("u1"), user("u2"), user("u3"), assistant("made-up", echo)]) == stored
+
+
+def test_an_echo_of_the_streaming_answer_behind_another_message_is_not_taken() -> None:
+    transcript = Transcript([stored_user("u1"), stored_user("u2")])
+    sent = [user("u1"), user("u2"), assistant("made-up", "on"), user("u3")]
+    transcript.reconcile(sent, (), (), assistant("a1", "one"))
+    assert texts_of(transcript.messages) == ["u1: u1", "u2: u2", "u3: u3"]
+
+
+@pytest.mark.parametrize("part", [{"type": "file", "url": "data:,", "mediaType": "text/plain"}, "odd"])
+def test_a_copy_that_shows_more_than_any_answer_is_taken(part: object) -> None:
+    more = {**assistant("made-up", "one"), "parts": [part]}
+    assert taken(STORED, [user("u1"), more]) == [*STORED, more]
+
+
 def test_an_imported_conversation_is_taken_whole_and_settled() -> None:
     after = taken([], [user("u1"), assistant("x1", "hi", "streaming"), user("u2")])
     assert after == [stored_user("u1"), assistant("x1", "hi"), stored_user("u2")]

@@ -14,6 +14,8 @@ from think_reference.core.events import (
     ModelDelta,
     ModelEvent,
     ModelFinished,
+    ModelToolCall,
+    ModelToolInput,
 )
 from think_reference.shell import model as module
 from think_reference.shell.model import Model, ModelError
@@ -95,7 +97,10 @@ async def test_tool_calls_are_put_together_from_their_pieces() -> None:
 
 async def test_a_call_without_an_id_gets_one_and_without_a_name_is_no_tool() -> None:
     said = asks('{"index":3,"function":{"arguments":"{}"}}') + b"data: [DONE]\n\n"
-    assert (await heard(says(said)))[1] == ModelToolCall("r", "call-3", "", "{}")
+    assert await heard(says(said)) == [
+        ModelToolCall("r", "call-3", "", "{}"),
+        ModelFinished("r", "other"),
+    ]
 
 
 async def test_tools_are_offered_only_if_there_are_any() -> None:
@@ -105,9 +110,9 @@ async def test_tools_are_offered_only_if_there_are_any() -> None:
         asked.append(await request.json())
         return web.Response(text="data: [DONE]\n\n")
 
-    async with endpoint(handler) as model:
-        async with aclosing(model.answer(CallModel("r", ASKED.messages, [{"type": "function"}]))) as events:
-            assert [event async for event in events] == [ModelFinished("r", "other")]
+    with_tools = CallModel("r", ASKED.messages, [{"type": "function"}])
+    async with endpoint(handler) as model, aclosing(model.answer(with_tools)) as events:
+        assert [event async for event in events] == [ModelFinished("r", "other")]
     assert asked[0]["tools"] == [{"type": "function"}]
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as xml
 
+import msgspec
 import pytest
+
+from histories import Story
+from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.base import Verdict
 
 ROOT = Path(__file__).parents[4]
 DOORS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
@@ -41,6 +46,25 @@ def test_junit_writes_its_file(run_dir: Path) -> None:
     assert xml.parse(path).getroot().get("tests") == "0"
 
 
+def test_html_writes_its_file_with_a_picture_of_what_needs_a_look(run_dir: Path) -> None:
+    known = next(iter(requirements()))
+    for case, state in (("bad", "failed"), ("good", "passed")):
+        verdict = Verdict(known, case, state, "because", [1])  # type: ignore[arg-type]
+        (run_dir / "cases" / case).mkdir(parents=True)
+        story = Story()
+        story.open("a")
+        lines = [msgspec.json.encode(record) + b"\n" for record in story.history]
+        (run_dir / "cases" / case / "history.jsonl").write_bytes(b"".join(lines))
+        verdicts = run_dir / "verdicts.json"
+        found = json.loads(verdicts.read_text()) if verdicts.exists() else []
+        verdicts.write_text(json.dumps([*found, msgspec.to_builtins(verdict)]))
+    path = door("html")(run_dir)
+    assert path == run_dir / "report.html"
+    assert path.read_text().count("<svg") == 1
+    assert "What happened in bad" in path.read_text()
+    assert f"replay {run_dir}/plan/bad.json" in path.read_text()
+
+
 def test_text_returns_what_to_show(run_dir: Path) -> None:
     text = door("text")(run_dir)
     assert text.endswith("inconclusive: 0 of 0 requirements, 0 cases, seed 7 -> exit 2\n")
@@ -48,4 +72,4 @@ def test_text_returns_what_to_show(run_dir: Path) -> None:
 
 
 def test_every_door_is_known_here() -> None:
-    assert set(DOORS) == {"json", "junit", "text"}
+    assert set(DOORS) == {"html", "json", "junit", "text"}

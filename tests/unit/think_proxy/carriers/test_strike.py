@@ -425,6 +425,32 @@ async def test_a_caller_that_hangs_up_is_gone_upstream(armed: bool, ending: str)
         assert await upstream.rest() == (b"", ending)
 
 
+@pytest.mark.parametrize("ending", ["fin", "reset"])
+async def test_a_caller_that_hangs_up_during_a_stall_is_gone_at_once(ending: str) -> None:
+    async with struck({"when": THIRD, "do": [{"stall": {"for": 20}}]}) as r:
+        client, upstream = await ask(r)
+        upstream.send(HEAD + events(1, 2, 3))
+        await client.expect(HEAD + events(1, 2))
+        await r.journal.seen("fault-fired")
+        if ending == "fin":
+            client.fin()
+        else:
+            client.reset()
+        assert await upstream.rest() == (b"", ending)
+        assert done(r) == []
+
+
+async def test_a_late_request_is_taken_back_by_a_caller_that_hangs_up() -> None:
+    async with struck({"when": REQUEST, "do": [{"delay": {"for": 20}}]}) as r:
+        client, upstream = await r.connect()
+        client.send(post())
+        await r.journal.seen("fault-fired")
+        client.fin()
+        assert await upstream.rest() == (b"", "fin")
+        await r.proxy.heal(SCOPE)
+        assert done(r) == [(["delay"], "done")]
+
+
 async def test_a_request_that_is_never_whole_is_passed_with_its_ending() -> None:
     async with struck(NEVER) as r:
         client, upstream = await r.connect()
@@ -494,9 +520,9 @@ async def model(*rows: dict[str, Any]) -> AsyncIterator[tuple[Rig, Model, Call]]
     served = Model()
     app = web.Application()
     app.router.add_post("/v1/chat", served.answer)
-    runner = web.AppRunner(app, handler_cancellation=True)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         async with struck(*rows) as r, ClientSession() as session:
             r.proxy._upstream = runner.addresses[0]
