@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from think_proxy.carriers.websocket import EmbeddedProxy
+from think_proxy.carriers.embedded import EmbeddedProxy
 from think_proxy.engine import Unsupported
 from think_proxy.plan import FaultPlan, Leg
 from think_proxy.plan_file import PlanError, load

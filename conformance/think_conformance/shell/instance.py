@@ -9,7 +9,7 @@ from think_conformance.shell.client import Endpoint
 from think_conformance.shell.process import TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target
-from think_proxy.carriers.websocket import EmbeddedProxy
+from think_proxy.carriers.embedded import EmbeddedProxy
 from think_proxy.plan import ProcessAction
 
 

@@ -8,7 +8,7 @@ from think_conformance.shell.ledger import Ledger
 from think_conformance.shell.model_script import Scripts
 from think_conformance.shell.model_server import ModelServer
 from think_conformance.shell.recorder import Recorder
-from think_proxy.carriers.websocket import EmbeddedProxy
+from think_proxy.carriers.embedded import EmbeddedProxy
 
 
 class World:

@@ -89,7 +89,7 @@ class Transcript:
                 if stored is not None:
                     echo = _covers(stored, message)
                 else:
-                    echo =  any(_covers(a, message) for a in answers)
+                    echo = user in unanswered or any(_covers(a, message) for a in answers)
                 if echo or message["id"] in reserved:
                     continue
             if stored is None:

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, WSMsgType, web
 
 from proxy_rig import CONT, DEADLINE_S, PING, SCOPE, Peer, Rig, asked, faults, frame, rig, said
 from think_proxy.carriers import relay
-from think_proxy.carriers.websocket import EmbeddedProxy
+from think_proxy.carriers.embedded import EmbeddedProxy
 from think_proxy.engine import Unsupported
 
 THIRD = {"direction": "down", "json": {"type": "delta"}, "nth": 3}
