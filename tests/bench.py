@@ -65,9 +65,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     repeat = parser.parse_args().repeat
     ready = asyncio.run(start_to_ready())
-    print(
-        f"reference, start to ready: median {statistics.median(ready):.2f} s, worst {max(ready):.2f} s"
-    )
+    print(f"reference, start to ready: median {statistics.median(ready):.2f} s, worst {max(ready):.2f} s")
     walls = [run() for _ in range(3)]
     median = statistics.median(wall for wall, _ in walls)
     print(f"one whole run: median {median:.1f} s, exit {walls[0][1]['exit_code']}")

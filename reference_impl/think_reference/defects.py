@@ -59,7 +59,17 @@ DEFECTS = {
             "no-terminal-after-crash",
             "a turn that a crash interrupted is neither resumed nor ended, and a probe says idle",
             Policies(interrupted=_nothing_to_put_back),
-            ("TURN-43", "TURN-150", "WIRE-119"),
+            (
+                "TURN-41",
+                "TURN-42",
+                "TURN-43",
+                "TURN-48",
+                "TURN-150",
+                "WIRE-119",
+                "KIT-05",
+                "KIT-06",
+                "KIT-07",
+            ),
         ),
         Defect(
             "doubles-replay",
@@ -77,7 +87,7 @@ DEFECTS = {
             "reruns-resent-request",
             "a request that is sent again after it ended starts a second run, under an id of its own",
             Policies(again=_once_more_when_ended),
-            ("KIT-02",),
+            ("KIT-02", "WIRE-58"),
         ),
     )
 }

@@ -31,7 +31,8 @@ Look = Literal["up", "down", "open", "close", "fault", "process", "crash", "gate
 
 class Row(Struct, frozen=True, kw_only=True):
     """One happening: an arrow from lane to lane, or a mark on one (`end` None). `where` is the leg of a
-    fault. `last` is the index of its last record where it stands for several."""
+    fault, `stream` the request whose chunk it is. `last` is the index of its last record where it stands
+    for several."""
 
     index: int
     last: int
@@ -42,6 +43,7 @@ class Row(Struct, frozen=True, kw_only=True):
     label: str
     decisive: bool = False
     where: str = ""
+    stream: str | None = None
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -103,6 +105,7 @@ class _Teller:
                 label=plain(label, LABEL),
                 decisive=decisive,
                 where=_field(record, "leg"),
+                stream=_stream(record),
             )
 
     def _is_quiet(self, record: Record) -> bool:
@@ -153,22 +156,24 @@ class _Teller:
         frame = _frame(record)
         if not frame:
             return "not a frame"
-        words = [_short(frame.get("type"))]
+        words = [_short(self._word(frame.get("type")))]
         match frame:
             case {"type": "cf_agent_use_chat_response", "done": True}:
-                words = [
-                    "end",
-                    str(frame.get("outcome", "error" if frame.get("error") else "")),
-                    "replayed" * bool(frame.get("replay")),
-                ]
+                outcome = frame.get("outcome", "error" if frame.get("error") else "")
+                words = ["end", self._word(outcome), *_replayed(frame)]
             case {"type": "cf_agent_use_chat_response"}:
                 words = [*self._chunk(frame), *_replayed(frame)]
             case {"messages": [*messages]}:
                 words = [self._messages(messages)]
             case _:
-                words += [str(frame[name]) for name in ("reason", "recovering") if name in frame]
+                words += [self._word(frame[name]) for name in ("reason", "recovering") if name in frame]
         named = frame.get("id") or frame.get("probeId")
-        return " ".join(word for word in [*words, f"· {named}" if named else ""] if word)
+        return " ".join(word for word in [*words, f"· {self._word(named)}" if named else ""] if word)
+
+    def _word(self, value: Any) -> str:
+        """A name of the protocol as it stands; a text where a name is due is content."""
+        text = str(value)
+        return self._own.only(text[:LABEL]) if any(c.isspace() for c in text) else text
 
     def _chunk(self, frame: dict[str, Any]) -> list[str]:
         if frame.get("replayComplete"):
@@ -179,10 +184,10 @@ class _Teller:
         except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError, TypeError, AttributeError):
             return ["error text" if frame.get("error") else "unreadable chunk"]
         seq = f"seq {frame['seq']}" if "seq" in frame else ""
-        return [kind, repr(self._own.only(delta[:LABEL])) if delta else "", seq]
+        return [self._word(kind), repr(self._own.only(delta[:LABEL])) if delta else "", seq]
 
     def _messages(self, messages: list[Any]) -> str:
-        roles = [str(m.get("role", "?")) for m in messages if isinstance(m, dict)]
+        roles = [self._word(m.get("role", "?")) for m in messages if isinstance(m, dict)]
         return f"transcript: {', '.join(roles) or 'empty'}"
 
 
@@ -208,13 +213,13 @@ def _same_stream(kept: list[Row], row: Row) -> int | None:
         before = kept[number]
         if not _is_chunk(before):
             return None
-        if before.end == row.end and before.label.rpartition(" · ")[2] == row.label.rpartition(" · ")[2]:
+        if (before.end, before.stream) == (row.end, row.stream):
             return number
     return None
 
 
 def _is_chunk(row: Row) -> bool:
-    return row.look == "down" and not row.decisive and " seq " in row.label
+    return row.stream is not None and not row.decisive
 
 
 def _bounded(rows: list[Row]) -> list[Row]:
@@ -295,9 +300,15 @@ def _frame(record: Record) -> dict[str, Any]:
     return frame if isinstance(frame, dict) else {}
 
 
+def _stream(record: Record) -> str | None:
+    """The request of a stored chunk, live or replayed."""
+    frame = _frame(record)
+    return str(frame.get("id")) if record.kind == "frame-in" and "seq" in frame else None
+
+
 def _replayed(frame: dict[str, Any]) -> list[str]:
     return ["replayed"] if frame.get("replay") else []
 
 
-def _short(kind: Any) -> str:
-    return re.sub("^cf_agent_(use_)?(chat_)?", "", str(kind)).replace("_", " ")
+def _short(kind: str) -> str:
+    return re.sub("^cf_agent_(use_)?(chat_)?", "", kind).replace("_", " ")

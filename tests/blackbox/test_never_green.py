@@ -137,7 +137,8 @@ def test_a_fault_that_never_fired_is_inconclusive(tmp_path: Path) -> None:
 def test_a_case_in_which_nobody_connects_is_inconclusive(tmp_path: Path) -> None:
     done, verdicts = replay(tmp_path, operations=[])
     assert done.returncode == 2, done.stdout + done.stderr
-    assert [(v["requirement"], v["state"]) for v in verdicts] == [("TURN-150", "inconclusive")]
+    assert {v["state"] for v in verdicts} == {"inconclusive"}
+    assert "no client of the plan connected" in done.stdout
 
 
 def test_what_is_exercised_and_not_seen_is_inconclusive(tmp_path: Path) -> None:
@@ -162,4 +163,4 @@ def test_a_step_that_is_never_reached_is_inconclusive(tmp_path: Path) -> None:
 def test_a_plan_that_exercises_nothing_checks_nothing_that_could_be_green(tmp_path: Path) -> None:
     done, verdicts = replay(tmp_path, operations=[], about={"scenario": "mine", "title": "", "exercises": []})
     assert done.returncode == 2, done.stdout + done.stderr
-    assert verdicts == []
+    assert {v["state"] for v in verdicts} <= {"inconclusive"}

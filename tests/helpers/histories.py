@@ -243,7 +243,9 @@ class Story:
 
     def end(self, name: str, *messages: Message, acks: Iterable[str] = (), idle: bool = True) -> Story:
         self.record("run", "epilogue", {}, {"phase": "idle" if idle else "deadline"})
-        self.record("run", "ok", {"client": "observer"}, {"do": "get-messages", "messages": list(messages)})
+        asked = {"client": "observer"}
+        self.record("run", "invoke", asked, {"do": "get-messages"})
+        self.record("run", "ok", asked, {"do": "get-messages", "messages": list(messages)})
         for request in acks:
             self.ack(name, request)
             self.terminal(name, request, None, replay=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from think_proxy.carriers.messages import unmask
 from think_proxy.carriers.embedded import EmbeddedProxy
+from think_proxy.carriers.messages import unmask
 from think_proxy.plan import Fault, Leg
 
 DEADLINE_S = 5.0

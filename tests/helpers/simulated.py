@@ -405,6 +405,7 @@ class World:
         story.record("run", "epilogue", {}, {"phase": "idle"})
         for link in self.links:
             self._settle(link)
+        story.record("run", "invoke", {"client": "observer"}, {"do": "get-messages"})
         story.record(
             "run", "ok", {"client": "observer"}, {"do": "get-messages", "messages": list(self.stored)}
         )

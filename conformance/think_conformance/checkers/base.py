@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from think_conformance import checkers
 from think_conformance.catalogue.model import Requirement
-from think_conformance.history.op import History
+from think_conformance.history.op import OBSERVER, History
 from think_conformance.history.views import View
 
 State = Literal[
@@ -203,6 +203,8 @@ def _unsure(found: Finding, one: Check | None, view: View, doubts: list[str]) ->
 def _doubts(view: View) -> list[str]:
     """Why no pass of this history counts: what was planned did not happen as planned."""
     found = [f"the fault {fault.id} never fired" for fault in view.faults if not fault.fired]
+    if not any(connection.client != OBSERVER for connection in view.connections.values()):
+        found.append("no client of the plan connected")
     found += [
         f"the fault {fault.id} was not carried out: {fault.undone}" for fault in view.faults if fault.undone
     ]

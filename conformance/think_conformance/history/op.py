@@ -52,3 +52,6 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 History = list[Record]
+
+OBSERVER = "observer"
+"""The client of the epilogue; no plan has one of that name."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from think_conformance.history.op import Record
+from think_conformance.history.op import OBSERVER, Record
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.wire.frames import ResumeAck, ResumeRequest
 
 if TYPE_CHECKING:
     from think_conformance.shell.case import Case
 
-OBSERVER = "observer"
 ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
 ACK_ANSWER_S = 2.0
 PROBE_ANSWER_S = 5.0
@@ -69,7 +68,7 @@ class Epilogue:
             match answer["type"], answer.get("id"):
                 case "cf_agent_stream_resume_none", _:
                     break
-                case "cf_agent_stream_resuming", str(ended) if self._ended(ended):
+                case "cf_agent_stream_resuming", str(ended) if self._ended(ended, since):
                     break  # a failed turn is offered to whoever asks until a newer one is accepted
                 case "cf_agent_stream_resuming", running:
                     await self._next(lambda f, r=running: f.get("id") == r and f.get("done") is True, since)
@@ -77,9 +76,12 @@ class Epilogue:
                     await self._next(lambda f: f["type"] in ANSWERS[:2] and "probeId" not in f, since)
         await self._case.world.model.quiet(self._case.name)
 
-    def _ended(self, request: str) -> bool:
+    def _ended(self, request: str, since: int) -> bool:
+        """Whether the observer knew the end of it before it asked; what ends right after may have been
+        running when the answer was given."""
         return any(
-            r.ids.get("client") == OBSERVER
+            r.index < since
+            and r.ids.get("client") == OBSERVER
             and (f := frame_of(r)).get("id") == request
             and f.get("done") is True
             for r in self._recorder.records

@@ -160,7 +160,7 @@ class Driver:
         self.stop()
         outboxes, self._outboxes = self._outboxes, {}
         for outbox in outboxes.values():
-            pass
+            outbox.abort()
         self._evicted(None if wake_at is None else max(0.0, wake_at - clock.now()))
 
     def _fire(self, key: str) -> None:

@@ -90,6 +90,13 @@ def test_quotes_are_bounded() -> None:
     assert (case.faults[0].fired, len(case.faults[0].proof)) == (99, FRAMES_SHOWN)
 
 
+def test_a_fault_that_fired_on_what_was_seen_is_proven_by_that_too() -> None:
+    fired = Record(2, 100.5, "run", "fault-fired", {"fault": "crash"}, {"leg": "target", "record": 1})
+    seen = history("stop", terminal(1, 100.4, "completed"), fired)
+    (case,) = build(ENVIRONMENT, [], [("stop", seen)], CATALOGUE).cases
+    assert [line.partition(" ")[0] for line in case.faults[0].proof] == ["#1", "#2"]
+
+
 def test_content_that_the_kit_did_not_script_is_covered() -> None:
     message = {"role": "assistant", "parts": [{"type": "text", "text": "SECRET"}]}
     told = Record(1, 100.1, "client", "frame-in", {}, {"frame": {"messages": [message]}})

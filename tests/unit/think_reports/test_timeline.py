@@ -9,6 +9,7 @@ import pytest
 from histories import Story, plain_turn
 from sample_run import HOSTILE
 from think_conformance.history.op import History, Record
+from think_conformance.wire.codec import dumps
 from think_reports.timeline import LABEL, ROWS, Row, Span, timeline
 
 
@@ -82,6 +83,15 @@ def test_chunks_to_two_clients_are_one_row_each() -> None:
     story.start(names)
     story.words(names, "x", "y", "z")
     assert [r.last - r.index for r in timeline(story.history, ()).rows][3:] == [6, 6]
+
+
+def test_many_chunks_with_long_names_are_still_one_row() -> None:
+    story = Story()
+    a, name = story.open("a"), "r" * 60
+    story.start(a, name)
+    story.words(a, *"abcdefgh", request=name)
+    story.words(a, "other", request="r2")
+    assert [r.last - r.index for r in timeline(story.history, ()).rows][2:] == [8, 0]
 
 
 def test_what_decides_stands_alone_and_is_marked() -> None:
@@ -164,6 +174,24 @@ def test_hostile_content_is_plain_and_short(kind: str) -> None:
         assert row.label.isprintable()
         assert len(row.label) <= LABEL
     assert all(lane.isprintable() and len(lane) <= 20 for lane in picture.lanes)
+
+
+def test_content_where_a_name_is_due_is_covered() -> None:
+    said = "my SECRET"
+    chunk = dumps({"type": said, "delta": said})
+    frames: list[dict[str, Any]] = [
+        {"type": said, "id": said, "reason": said},
+        {"type": "cf_agent_use_chat_response", "done": True, "outcome": said},
+        {"type": "cf_agent_use_chat_response", "done": False, "seq": 1, "body": chunk},
+        {"messages": [{"role": said}]},
+    ]
+    story = Story()
+    for frame in frames:
+        story.record("client", "frame-in", {"client": "a"}, {"frame": frame})
+    story.record("run", "info", {}, {"reason": f"it said '{said}'"})
+    told = labels(story.history)
+    assert len(told) == 6
+    assert not any("SECRET" in label for label in told)
 
 
 @pytest.mark.parametrize("body", ['{"type": 5, "delta": []}', "[]", "{", '"x"', "null"])

@@ -16,6 +16,11 @@ from think_conformance.targets.contract import UsageError
 
 pytest_plugins = "pytester"
 
+INI = """
+[pytest]
+asyncio_default_fixture_loop_scope = function
+addopts = -p no:hypothesispytest
+"""
 CASE = "control.stop-during-output"
 HISTORY: History = [
     Record(0, 1.0, "run", "case", {}, {"name": "x"}),
@@ -37,7 +42,7 @@ class FakeStore:
 @pytest.fixture
 def play(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs pytest on one case that comes out as given."""
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(INI)
 
     def run(outcome: Outcome | Exception, *args: str) -> pytest.RunResult:
         class FakeEngine:
@@ -138,14 +143,14 @@ def test_a_folder_in_use_ends_the_session(play: Any) -> None:
     ],
 )
 def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, args: tuple[str, ...], says: str) -> None:
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(INI)
     result = pytester.runpytest_inprocess(*args)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([says])
 
 
 def test_cases_are_found_by_requirement_by_marker_and_beside_other_tests(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(INI)
     pytester.makepyfile("def test_mine(): pass")
     collect = ("--think-target=reference", "--collect-only", "-q")
     everything = pytester.runpytest_inprocess(*collect)
@@ -154,7 +159,7 @@ def test_cases_are_found_by_requirement_by_marker_and_beside_other_tests(pyteste
     by_id = pytester.runpytest_inprocess(*collect, "-k", "CANCEL-05").outlines
     assert f"think::{CASE}" in by_id
     assert "think::resume.probe-when-idle" not in by_id
-    assert not any(
-        "test_mine" in line for line in pytester.runpytest_inprocess(*collect, "-m", "think").outlines
-    )
+    by_marker = pytester.runpytest_inprocess(*collect, "-m", "think").outlines
+    assert f"think::{CASE}" in by_marker
+    assert not any("test_mine" in line for line in by_marker)
     assert not Path("think-runs").exists()

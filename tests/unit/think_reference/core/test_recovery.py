@@ -170,6 +170,15 @@ def test_a_continuation_asks_to_go_on_and_appends_to_the_interrupted_message() -
     ]
 
 
+def test_a_continuation_of_a_turn_without_a_message_is_asked_with_its_partial_once() -> None:
+    world = World()
+    world.connect(1)
+    world.send(1, "r1")
+    world.say("one")
+    world.crash()
+    assert [m["content"] for m in world.called[-1].messages] == ["one", GO_ON]
+
+
 def test_an_interrupted_turn_goes_before_the_one_that_waited() -> None:
     world = crashed(spoken="one", queued=True)
     assert world.open_call == SECOND

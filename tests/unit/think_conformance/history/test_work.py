@@ -1,0 +1,99 @@
+"""What is read of the world around a target: prompts, effects, crashes, faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from histories import Story
+from think_conformance.history.views import View
+
+
+def prompt(*messages: dict[str, Any]) -> Story:
+    story = Story()
+    story.call(messages=[{"role": "user", "content": "[[case/t1]]"}, *messages])
+    return story
+
+
+def test_a_prompt_tells_which_tool_calls_have_ended() -> None:
+    asked = {"role": "assistant", "tool_calls": [{"id": "x"}, {"id": "y"}, "noise"]}
+    (call,) = View(prompt(asked, {"role": "tool", "tool_call_id": "x", "content": "done"}).history).calls
+    assert call.tool_results == {"x": "done"}
+    assert call.unanswered == {"y"}
+
+
+def test_a_prompt_of_nonsense_tells_nothing() -> None:
+    (call,) = View(prompt({"role": "assistant", "tool_calls": "x"}).history).calls
+    assert call.tool_results == {}
+    assert call.unanswered == set()
+
+
+def test_effects_are_read_in_order() -> None:
+    story = Story()
+    first = story.record("effects", "effect", {"key": "case/a"}, {})
+    second = story.record("effects", "effect", {"key": "case/b"}, {})
+    assert [(e.index, e.key) for e in View(story.history).effects] == [(first, "case/a"), (second, "case/b")]
+
+
+def test_several_records_of_one_death_are_one_crash() -> None:
+    story = Story()
+    fired = story.fault("f", {"process": "kill"}, leg="target", fires_on="") - 1
+    story.kill()
+    story.record("process", "process", {}, {"action": "exit"})
+    start = story.record("process", "process", {}, {"action": "start"})
+    ready = story.restart()
+    (crash,) = View(story.history).crashes
+    assert (crash.death, crash.back, crash.ready) == (fired, start, ready)
+
+
+def test_each_restart_ends_a_crash_of_its_own() -> None:
+    story = Story()
+    deaths = []
+    for _ in range(2):
+        deaths.append(story.kill())
+        story.restart()
+    assert [crash.death for crash in View(story.history).crashes] == deaths
+
+
+def test_who_never_came_back_is_not_back() -> None:
+    story = Story()
+    story.kill()
+    (crash,) = View(story.history).crashes
+    assert (crash.back, crash.ready) == (None, None)
+
+
+def test_an_evicted_agent_is_back_at_once() -> None:
+    story = Story()
+    story.fault("f", {"process": "evict"}, leg="target", fires_on="")
+    evicted = story.record("process", "process", {}, {"action": "evict"})
+    called = story.operation("rpc", method="evict")
+    story.restart()
+    assert [(c.back, c.ready) for c in View(story.history).crashes] == [(evicted, evicted), (called, called)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "undone"), [("done", ""), ("overtaken", ""), ("timeout", "timeout"), ("error", "error")]
+)
+def test_a_restart_that_was_overtaken_was_carried_out(outcome: str, undone: str) -> None:
+    story = Story()
+    story.fault("f", {"process": "restart"}, leg="target", fires_on="", outcome=outcome)
+    assert [fault.undone for fault in View(story.history).faults] == [undone]
+
+
+@pytest.mark.parametrize(
+    ("action", "breaks"),
+    [
+        ({"status": {"code": 500}}, True),
+        ({"cut": "reset"}, True),
+        ({"truncate": {"end": "reset"}}, True),
+        ({"truncate": {"keep": 0, "end": "clean"}}, False),
+        ({"cut": "fin"}, False),
+        ({"stall": {"for": 1}}, False),
+        ("noise", False),
+    ],
+)
+def test_which_faults_leave_no_answer(action: Any, breaks: bool) -> None:
+    story = Story()
+    story.fault("f", action, leg="model", fires_on="")
+    assert [fault.breaks for fault in View(story.history).faults] == [breaks]
