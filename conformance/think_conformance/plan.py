@@ -39,7 +39,8 @@ class After(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """One step. Steps start in list order, each when its `after` holds. A `send` of a turn that was
     sent before is a resend. `echo`: its list also repeats the conversation as the client has seen it,
-    answers under the server's ids or under ids the client made up."""
+    answers under the server's ids or under ids the client made up. `within_s` bounds the waiting for
+    `after`, on top of the heartbeat within which an agent may take to wake."""
 
     do: Do
     client: str | None = None
@@ -53,7 +54,7 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     quiet: bool = False
     echo: Literal["server-ids", "own-ids"] | None = None
     after: After | None = None
-    within_s: float = 10.0
+    within_s: float = 5.0
 
 
 class About(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):

@@ -60,6 +60,7 @@ DEFECTS = {
             "a turn that a crash interrupted is neither resumed nor ended, and a probe says idle",
             Policies(interrupted=_nothing_to_put_back),
             (
+                "TURN-29",
                 "TURN-41",
                 "TURN-42",
                 "TURN-43",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from think_conformance.history.op import Kind
 from think_conformance.plan import After, Operation
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.client import Client, RpcFailed
 from think_conformance.shell.echo import conversation
 from think_conformance.shell.epilogue import Epilogue
 from think_conformance.shell.instance import Instance
-from think_conformance.shell.process import KilledWhileStarting
+from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.seen import sees
 from think_conformance.shell.world import World
@@ -160,28 +161,28 @@ class Case:
         after = operation.after
         if after is None:
             return
+        patience_s = operation.within_s + self.instance.target.heartbeat_s
         try:
-            async with asyncio.timeout(operation.within_s):
+            async with asyncio.timeout(patience_s):
                 await self._wait_for(after)
         except TimeoutError:
             waits = dumps({k: v for k, v in dumpable(after).items() if v is not None})
             raise NotReached(
-                f"operation {index} ({operation.do}) was not reached: {waits} was not seen "
-                f"within {operation.within_s:g} s"
+                f"operation {index} ({operation.do}) was not reached: "
+                f"{waits} was not seen within {patience_s:g} s"
             ) from None
+        if after.fault:  # bounded by the time the fault itself has
+            await self._wait_for_record("fault-done", after.fault)
 
     async def _wait_for(self, after: After) -> None:
-        forever = float("inf")
-        if after.fired:
-            await self.recorder.wait_for(
-                lambda r: r.kind == "fault-fired" and r.ids.get("fault") == after.fired, forever
-            )
-        if after.fault:
-            await self.recorder.wait_for(
-                lambda r: r.kind == "fault-done" and r.ids.get("fault") == after.fault, forever
-            )
+        for fault in (after.fired, after.fault):
+            if fault:
+                await self._wait_for_record("fault-fired", fault)
         if seen := after.seen:
-            await self.recorder.wait_for(lambda r: sees(seen, r), forever, nth=seen.nth)
+            await self.recorder.wait_for(lambda r: sees(seen, r), float("inf"), nth=seen.nth)
+
+    async def _wait_for_record(self, kind: Kind, fault: str) -> None:
+        await self.recorder.wait_for(lambda r: r.kind == kind and r.ids.get("fault") == fault, float("inf"))
 
     async def _perform(self, index: int, op: Operation) -> None:
         ids = {"operation": index} | ({"client": op.client} if op.client else {})
@@ -278,6 +279,9 @@ class Case:
             outcome["outcome"] = "timeout"
         except KilledWhileStarting as overtaken:
             outcome |= {"outcome": "overtaken", "reason": str(overtaken)}
+        except (TargetNotReady, RpcFailed) as failure:
+            # What it means that a target does not come back is for the checks to say.
+            outcome |= {"outcome": "error", "reason": str(failure)}
         self.recorder.append("run", "fault-done", ids, outcome)
 
     # ---- records --------------------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""Every saved plan of every failing case of every defect: it fails again with the defect, and passes without.
+
+A command, not a test, since it takes minutes: `tox -e replays`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+
+def kit(*args: str | Path) -> int:
+    """The exit code of one command of the kit."""
+    command = [sys.executable, "-m", "think_conformance.cli", *map(str, args)]
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+def replays(folder: Path, defect: str) -> list[str]:
+    """Runs one defect and replays what failed; what went otherwise than it should."""
+    out = folder / defect
+    kit("run", "--defect", defect, "--seed", "7", "--out", out)
+    verdicts = json.loads((out / "verdicts.json").read_text())
+    failed = sorted({v["case"] for v in verdicts if v["state"] == "failed"})
+    wrong = [] if failed else [f"{defect}: nothing failed"]
+
+    def both(case: str) -> list[str]:
+        plan = out / "plan" / f"{case}.json"
+        again = kit("replay", plan, "--out", folder / f"{defect}-{case}-again")
+        clean = kit("replay", plan, "--clean", "--out", folder / f"{defect}-{case}-clean")
+        print(f"{defect:26} {case:50} again {again}, clean {clean}", flush=True)
+        return [] if (again, clean) == (1, 0) else [f"{defect}: {case}: again {again}, clean {clean}"]
+
+    with ThreadPoolExecutor(2) as pool:
+        return wrong + [line for lines in pool.map(both, failed) for line in lines]
+
+
+def main() -> int:
+    listed = subprocess.run(
+        [sys.executable, "-m", "think_reference", "defects", "--format", "json"],
+        capture_output=True,
+        check=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = [line for d in json.loads(listed.stdout) for line in replays(Path(folder), d["name"])]
+    print("\n".join(wrong) or "every plan failed again with its defect and passed without it")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
