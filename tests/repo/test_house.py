@@ -62,3 +62,9 @@ def test_modules_open_with_what_they_own() -> None:
         for module in (ROOT / folder / package).rglob("*.py"):
             text = module.read_text()
             assert not text or text.startswith('"""'), f"{module.relative_to(ROOT)} has no opening docstring"
+
+
+def test_a_whole_run_kills_and_restarts_the_target_at_least_fifteen_times() -> None:
+    killing = [f for s in load().values() for f in s.plan.faults if any(a.process == "kill" for a in f.do)]
+    assert len(killing) >= 15
+    assert all([a.process for a in fault.do] == ["kill", "restart"] for fault in killing)

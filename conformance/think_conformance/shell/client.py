@@ -230,6 +230,10 @@ class Client:
             message = await link.ws.receive()
             if not link.open:
                 return
+            if self._recorder.full:
+                self._ended(link, 1009, "more than the history of a case can hold", "self")
+                await link.session.close()
+                return
             if message.type is WSMsgType.TEXT:
                 self._note(link, "frame-in", _received(message.data))
                 if follow:

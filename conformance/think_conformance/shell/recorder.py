@@ -17,12 +17,17 @@ import msgspec
 
 from think_conformance.history.op import History, Kind, Record, Source
 from think_conformance.targets.contract import UsageError
+from think_conformance.wire.codec import dumps, loads
 
 PAYLOAD_LIMIT = 1_000_000
 """Bytes of JSON that one payload may take."""
 
-HISTORY_LIMIT = 256_000_000
-"""Bytes of JSON that all payloads of a case may take; a peer that never ends cannot fill the memory."""
+HISTORY_LIMIT = 128_000_000
+"""Bytes that the records of a case may take, by their lines and RECORD_COST each; a peer that never ends
+cannot fill the memory. Beyond it payloads are dropped and clients stop reading (`full`)."""
+
+RECORD_COST = 500
+"""What a record takes in memory besides its content, roughly."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -58,18 +63,21 @@ class Recorder:
         """The next record. A payload over a limit becomes `{truncated: true, size}`."""
         with self._lock:
             kept, encoded = _bounded(payload, HISTORY_LIMIT - self._size)
-            self._size += len(encoded)
             record = Record(len(self._records), self._clock(), source, kind, ids or {}, kept)
+            line = _line(record, encoded)
+            self._size += len(line) + RECORD_COST
             if self._file is not None:
-                line = (
-                    record if kept is None else msgspec.structs.replace(record, payload=msgspec.Raw(encoded))
-                )
-                self._file.write(_encoder.encode(line) + b"\n")
+                self._file.write(line)
                 self._file.flush()
             self._records.append(record)
             for wake in self._wakers:
                 wake()
             return record
+
+    @property
+    def full(self) -> bool:
+        """Whether the case has observed more than it can keep."""
+        return self._size > HISTORY_LIMIT
 
     async def wait_for(
         self, match: Callable[[Record], bool], timeout_s: float, nth: int = 1
@@ -113,14 +121,13 @@ class Recorder:
 
 def read_history(path: Path) -> History:
     """The records of a file. ValueError names the file and the line that is wrong."""
-    decoder = msgspec.json.Decoder(Record)
     history: History = []
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
-                    record = decoder.decode(line)
-                except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                    record = msgspec.convert(loads(line), Record)
+                except ValueError as error:
                     raise ValueError(f"{path}, line {number}: no record of a history: {error}") from None
                 if record.index != len(history):
                     raise ValueError(
@@ -139,10 +146,18 @@ def _create(path: Path) -> BinaryIO:
         raise UsageError(f"cannot write {path}: {error.strerror}; choose another output folder") from None
 
 
+def _line(record: Record, payload: bytes) -> bytes:
+    """The record as a line, with the payload as it is already encoded."""
+    try:
+        return _encoder.encode(msgspec.structs.replace(record, payload=msgspec.Raw(payload))) + b"\n"
+    except UnicodeError:  # half a surrogate pair in an id that a target chose
+        return dumps(record).encode() + b"\n"
+
+
 def _bounded(payload: Any, room: int) -> tuple[Any, bytes]:
     """The payload to keep and its JSON. What a peer nested too deep to be written counts as too large."""
     try:
-        encoded = _encoder.encode(payload)
+        encoded = dumps(payload).encode()
     except RecursionError:
         return _bounded({"truncated": True, "size": 0}, room)
     if len(encoded) > min(PAYLOAD_LIMIT, max(room, 100)):

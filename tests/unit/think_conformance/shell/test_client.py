@@ -443,3 +443,20 @@ def test_tls_settings_become_what_is_needed_or_one_line() -> None:
     assert Endpoint("https://h", tls=Tls(verify=False)).ssl() is False
     with pytest.raises(UsageError, match=r"`tls\.ca` /none\.pem cannot be used"):
         Endpoint("https://h", tls=Tls(ca="/none.pem")).ssl()
+
+
+async def test_a_client_stops_reading_when_the_history_is_full(
+    agent: Agent, client: Client, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("think_conformance.shell.recorder.HISTORY_LIMIT", 20_000)
+
+    async def flood(ws: web.WebSocketResponse, request: web.Request) -> None:
+        while True:
+            await ws.send_str("{}")
+            await asyncio.sleep(0)
+
+    agent.script = flood
+    await client.connect(follow=False)
+    await seen(recorder, "close")
+    assert recorder.records[-1].payload["by"] == "self"
+    assert len(recorder.records) < 60

@@ -60,7 +60,7 @@ def test_a_payload_over_the_limit_is_replaced_by_its_size(tmp_path: Path) -> Non
 
 
 def test_a_peer_that_never_ends_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HISTORY_LIMIT", 2500)
+    monkeypatch.setattr(module, "HISTORY_LIMIT", 3500)
     recorder = Recorder(None)
     payloads = [recorder.append("client", "frame-in", {}, {"text": "x" * 1000}).payload for _ in range(3)]
     assert [set(payload) for payload in payloads] == [{"text"}, {"text"}, {"truncated", "size"}]
@@ -121,3 +121,20 @@ def test_files_that_cannot_be_opened_are_told_in_one_line(tmp_path: Path) -> Non
         Recorder(tmp_path / "missing" / "history.jsonl")
     with pytest.raises(ValueError, match="cannot be read: No such file"):
         read_history(tmp_path / "none")
+
+
+def test_half_a_surrogate_pair_is_written_and_read_back_wherever_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    recorder = Recorder(path)
+    recorder.append("client", "frame-in", {}, {"frame": {"type": "x", "delta": "\ud83c"}})
+    recorder.append("effects", "effect", {"key": "\udf0d"}, {"key": "\udf0d"})
+    recorder.close()
+    assert read_history(path) == recorder.records
+
+
+def test_a_flood_of_tiny_records_fills_the_history_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HISTORY_LIMIT", 10_000)
+    recorder = Recorder(None)
+    while not recorder.full:
+        recorder.append("client", "frame-in", {}, None)
+    assert len(recorder.records) < 20
