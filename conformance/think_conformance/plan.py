@@ -6,11 +6,14 @@ what a scenario yields, what is saved when a case fails, and what `replay` reads
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from think_proxy.plan import FaultPlan, Seen
+from think_conformance.errors import suggest
+from think_proxy.plan import CloseCode, FaultPlan, Seen
 
 Do = Literal[
     "connect",  # open a socket as client `client` and, unless `quiet`, follow the resume protocol
@@ -26,6 +29,18 @@ Do = Literal[
     "open-gate",  # let the model go on
     "wait",  # only wait for `after`
 ]
+
+
+_NEEDS: dict[Do, tuple[str, ...]] = {
+    "send": ("turn",),
+    "stop": ("turn", "request"),
+    "ack": ("turn", "request"),
+    "rpc": ("method",),
+    "raw": ("text",),
+    "open-gate": ("gate",),
+    "wait": ("after",),
+}
+"""What an operation cannot do without: one of these fields."""
 
 
 class After(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -55,6 +70,15 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     echo: Literal["server-ids", "own-ids"] | None = None
     after: After | None = None
     within_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        needs = _NEEDS.get(self.do, ())
+        if needs and all(getattr(self, field) is None for field in needs):
+            raise ValueError(f"`{self.do}` needs {' or '.join(f'`{field}`' for field in needs)}")
+        if not 0 <= self.within_s < inf:
+            raise ValueError("`within_s` is a number of seconds")
+        if self.code is not None:
+            CloseCode(close=self.code)
 
 
 class About(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -88,10 +112,51 @@ class Plan(FaultPlan, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for fault in self.faults:
+        for number, fault in enumerate(self.faults):
             if fault.leg != "target":
                 continue
             if fault.when.seen is None:
-                raise ValueError(f"fault `{fault.id}`: on the leg `target` it needs `when: {{seen: ...}}`")
+                what = f"fault `{fault.id}`: on the leg `target` it needs `when: {{seen: ...}}`"
+                raise _wrong(what, f"faults[{number}].when")
             if any(action.process is None for action in fault.do):
-                raise ValueError(f"fault `{fault.id}`: on the leg `target` only process actions can be done")
+                what = f"fault `{fault.id}`: on the leg `target` only process actions can be done"
+                raise _wrong(what, f"faults[{number}].do")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Whatever is named is there: else the plan could never be played to its end."""
+        known = {
+            "fault": [fault.id for fault in self.faults],
+            "turn with a model script": list(self.model),
+            "gate of a model script": _gates(self.model),
+        }
+        for what, name, place in self._names():
+            if name is not None and name not in known[what]:
+                raise _wrong(f"`{name}` is no {what}{suggest(name, known[what])}", place)
+
+    def _names(self) -> Iterator[tuple[str, str | None, str]]:
+        """What kind of thing is named, its name, and where."""
+        for number, op in enumerate(self.operations):
+            place, after = f"operations[{number}]", op.after or After()
+            yield "turn with a model script", op.turn, f"{place}.turn"
+            yield "gate of a model script", op.gate, f"{place}.gate"
+            yield "fault", after.fault, f"{place}.after.fault"
+            yield "fault", after.fired, f"{place}.after.fired"
+            if after.seen is not None:
+                yield "gate of a model script", after.seen.gate, f"{place}.after.seen.gate"
+        for number, fault in enumerate(self.faults):
+            place, when = f"faults[{number}].when", fault.when
+            yield "fault", when.fired, f"{place}.fired"
+            if when.seen is not None:
+                yield "gate of a model script", when.seen.gate, f"{place}.seen.gate"
+
+
+def _gates(model: dict[str, list[list[Step]]]) -> list[str]:
+    steps = [step for calls in model.values() for steps in calls for step in steps]
+    gates = [step.get("gate") for step in steps if isinstance(step, dict)]
+    return [gate for gate in gates if isinstance(gate, str)]
+
+
+def _wrong(what: str, place: str) -> ValueError:
+    """The place as msgspec writes it, so that who reads plan files finds line and column."""
+    return ValueError(f"{what} - at `$.{place}`")

@@ -46,6 +46,10 @@ class Seen(_Part):
     nested: Nested | None = None
     nth: int = 1
 
+    def __post_init__(self) -> None:
+        if self.nth < 1:
+            raise ValueError("`nth` counts from 1")
+
 
 class When(_Part):
     """The moment. All given fields must hold.

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from think_conformance.catalogue.model import Level, Profile, Requirement
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
+from think_conformance.errors import UsageError
 from think_conformance.history.content import OwnWords
 from think_conformance.history.lines import line
 from think_conformance.history.op import History, Record
@@ -41,6 +42,7 @@ class Environment(Struct, frozen=True, kw_only=True):
     target: Target
     seed: int
     started: str
+    cases: int | None = None
     duration_s: float | None = None
     exit_code: int | None = None
 
@@ -88,7 +90,8 @@ class CaseRow(Struct, frozen=True, kw_only=True):
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
-    """A whole run. `summary` counts requirements by state, states that do not occur left out."""
+    """A whole run. `summary` counts requirements by state, states that do not occur left out. `planned` is
+    how many cases there were to play, `cases` those that were begun."""
 
     schema: Literal[1] = 1
     kit: str
@@ -97,6 +100,7 @@ class RunReport(Struct, frozen=True, kw_only=True):
     started: str
     duration_s: float | None
     exit_code: int | None
+    planned: int | None
     summary: dict[State, int]
     requirements: list[RequirementRow]
     cases: list[CaseRow]
@@ -109,14 +113,14 @@ def build(
     catalogue: Mapping[str, Requirement],
 ) -> RunReport:
     """The report of a run. `histories` are pairs of case and history, looked at one by one; a case
-    that was not played has verdicts only. ValueError if the catalogue lacks a requirement."""
+    that was not played has verdicts only. UsageError if the catalogue lacks a requirement."""
     by_case: defaultdict[str, list[Verdict]] = defaultdict(list)
     by_requirement: defaultdict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_case[verdict.case].append(verdict)
         by_requirement[verdict.requirement].append(verdict)
     if unknown := sorted(by_requirement.keys() - catalogue.keys()):
-        raise ValueError(
+        raise UsageError(
             f"the verdicts name `{unknown[0]}`, which the catalogue of this version does not hold"
         )
     cases = [_case(case, history, by_case.pop(case, [])) for case, history in histories]
@@ -132,6 +136,7 @@ def build(
         started=env.started,
         duration_s=env.duration_s,
         exit_code=env.exit_code,
+        planned=env.cases,
         summary={state: counts[state] for state in WORST_FIRST if state in counts},
         requirements=rows,
         cases=sorted(cases, key=lambda row: row.case),

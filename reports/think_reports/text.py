@@ -29,6 +29,10 @@ HEADLINES: tuple[State, ...] = (
 """The word for a whole run is the first of these that occurs: what counts against it, else a pass."""
 
 
+CUT_SHORT: dict[int | None, str] = {None: "unfinished", 3: "broken", 5: "not-ready", 130: "interrupted"}
+"""The word for a run that did not come to its end, by exit code."""
+
+
 def render(report: RunReport) -> str:
     """The text of a report; its last line is the summary of everything."""
     lines = [_heading(report), "", *_counts(report), ""]
@@ -43,18 +47,27 @@ def render(report: RunReport) -> str:
 
 
 def summary(report: RunReport) -> str:
-    """`failed: 2 of 23 requirements, 3 cases, seed 7 -> exit 1`."""
-    state = headline(report)
+    """`failed: 2 of 23 requirements, 3 cases, seed 7 -> exit 1`, or, of a run that did not come to its end,
+    `interrupted: 12 passed so far, 9 of 43 cases begun, seed 7 -> exit 130`."""
+    word = headline(report)
     counts = report.summary
-    parts = [f"{counts.get(state, 0)} of {_number(len(report.requirements), 'requirement')}"]
-    parts += [f"{counts[s]} {s}" for s in WORST_FIRST if s in counts and s not in (state, "passed")]
-    parts += [_number(len(report.cases), "case"), f"seed {report.seed}"]
+    if word in CUT_SHORT.values():
+        parts = [f"{counts[s]} {s} so far" for s in WORST_FIRST if s in counts]
+        planned = "?" if report.planned is None else report.planned
+        parts += [f"{len(report.cases)} of {planned} cases begun"]
+    else:
+        parts = [f"{counts.get(word, 0)} of {_number(len(report.requirements), 'requirement')}"]  # type: ignore[call-overload]
+        parts += [f"{counts[s]} {s}" for s in WORST_FIRST if s in counts and s not in (word, "passed")]
+        parts += [_number(len(report.cases), "case")]
     code = "unfinished" if report.exit_code is None else f"exit {report.exit_code}"
-    return f"{state}: {', '.join(parts)} -> {code}"
+    return f"{word}: {', '.join(parts)}, seed {report.seed} -> {code}"
 
 
-def headline(report: RunReport) -> State:
-    """The one word for a run; `inconclusive` when nothing was judged."""
+def headline(report: RunReport) -> str:
+    """The one word for a run. A run that was cut short is never a pass, whatever it saw until then;
+    `inconclusive` when nothing was judged."""
+    if report.exit_code in CUT_SHORT:
+        return CUT_SHORT[report.exit_code]
     return next((s for s in HEADLINES if s in report.summary), "inconclusive")
 
 

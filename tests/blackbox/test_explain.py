@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from commands import kit, last_line
@@ -17,8 +19,9 @@ def test_a_requirement_is_explained_with_its_scenarios_and_defects() -> None:
     assert "two-terminals" in text
 
 
-def test_a_target_without_defects_has_none_to_show() -> None:
-    done = kit("explain", "WIRE-85", "--target", "ws://127.0.0.1:1")
+def test_a_target_without_defects_has_none_to_show(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text('[target]\nname = "mine"\nagent = "a"\nstart = ["x"]\n')
+    done = kit("explain", "WIRE-85", "--target", tmp_path / "t.toml")
     assert done.returncode == 0, done.stderr
     assert "nothing yet" in done.stdout
 
@@ -43,5 +46,5 @@ def test_a_typo_is_one_line_with_a_suggestion(typo: str, meant: str) -> None:
     assert done.returncode == 4
     assert done.stdout == ""
     assert last_line(done.stderr) == (
-        f"think-conformance: unknown requirement or scenario `{typo}`: did you mean `{meant}`?"
+        f"think-conformance: unknown requirement or scenario `{typo}`; did you mean `{meant}`?"
     )

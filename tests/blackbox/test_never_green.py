@@ -15,8 +15,9 @@ from commands import kit, last_line
 BROKEN_PARTS = {
     "clients never connect": """
         import think_conformance.shell.client as part
+        connect = part.Client.connect
         async def refuse(self, follow=True, timeout_s=10.0):
-            return False
+            return self._name == "hello" and await connect(self, follow, timeout_s)
         part.Client.connect = refuse
     """,
     "faults are never armed": """
@@ -71,6 +72,32 @@ def test_a_broken_part_of_the_kit_is_never_green(part: str, tmp_path: Path) -> N
     assert last_line(done.stdout).startswith("inconclusive")
     states = [v["state"] for v in json.loads((out / "verdicts.json").read_text())]
     assert "failed" not in states, "a fault of the kit's own must not be blamed on the target"
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "ValueError('a bug')",
+        "msgspec.ValidationError('a bug')",
+        "UnicodeEncodeError('utf-8', 'x', 0, 1, 'a bug')",
+    ],
+)
+def test_a_bug_of_the_kit_is_its_own_fault_and_keeps_its_traceback(bug: str, tmp_path: Path) -> None:
+    code = f"""
+        import msgspec
+        import think_conformance.shell.case as part
+        async def broken(self, timeout_s):
+            raise {bug}
+        part.Case.play = broken
+    """
+    out = tmp_path / "out"
+    done = run_broken(code, "run", "-k", "resume.probe-when-idle", "--seed", "7", "--out", out)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "Traceback" in done.stderr
+    assert "in broken" in done.stderr
+    assert last_line(done.stderr).endswith("the kit itself broke: please report the lines above")
+    for file in ("env.json", "results.json"):
+        assert json.loads((out / file).read_text())["exit_code"] == 3
 
 
 def test_a_kit_that_hears_nothing_is_never_green(tmp_path: Path) -> None:

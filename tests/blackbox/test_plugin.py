@@ -80,22 +80,12 @@ def _check_allure(folder: Path) -> None:
     assert "TURN-150" in idle["statusDetails"]["message"]
 
 
-SILENT = """
-import http.server, os
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(404)
-        self.end_headers()
-http.server.HTTPServer(("127.0.0.1", int(os.environ["THINK_PORT"])), Handler).serve_forever()
-"""
-
-
 def test_an_interrupted_session_ends_the_run_and_leaves_no_process(tmp_path: Path) -> None:
     mark = f"pytest-{os.getpid()}"
-    (tmp_path / "silent.py").write_text(SILENT)
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     (tmp_path / "mine.toml").write_text(
-        f'[target]\nname = "mine"\nagent = "a"\nstart = ["{{python}}", "{tmp_path / "silent.py"}"]\n'
+        '[target]\nname = "mine"\nagent = "conformance-agent"\n'
+        'start = ["{python}", "-m", "think_reference", "serve"]\n'
         f'claims = ["core"]\n[target.env]\nMARK = "{mark}"\n'
     )
     running = subprocess.Popen(

@@ -120,6 +120,21 @@ WRONG = {
         "did you mean `two-terminals`?",
     ),
     "a defect and none": (BY_HAND, ("--clean", "--defect", DEFECT), "exclude each other"),
+    "a fault that is none": (
+        BY_HAND.replace("{seen: {source", "{fired: cut, seen: {source"),
+        (),
+        "mine.yaml:9:20: `cut` is no fault",
+    ),
+    "a turn without a script": (
+        BY_HAND.replace("turn: t1", "turn: t2"),
+        (),
+        "mine.yaml:7:33: `t2` is no turn",
+    ),
+    "a count from 0": (
+        BY_HAND.replace("kind: frame-in", "kind: frame-in, nth: 0"),
+        (),
+        "`nth` counts from 1",
+    ),
     "a target that is none": (BY_HAND, ("--target", "refernce"), "did you mean `reference`?"),
 }
 
@@ -134,6 +149,16 @@ def test_what_cannot_be_played_is_one_line(what: str, tmp_path: Path) -> None:
     assert says in last_line(done.stderr)
     assert len(done.stderr.strip().splitlines()) == 1
     assert results == {}
+
+
+def test_a_plan_out_of_reach_says_what_it_needs(tmp_path: Path) -> None:
+    path, target = tmp_path / "mine.yaml", tmp_path / "mine.toml"
+    cut = "{id: cut, leg: model, when: {direction: up}, do: [{cut: reset}]}"
+    path.write_text(f"{BY_HAND}faults:\n  - {cut}\n")
+    target.write_text('[target]\nname = "mine"\nagent = "a"\nstart = ["x"]\n')
+    done, results = replay(path, tmp_path, "--target", str(target))
+    assert (done.returncode, results["exit_code"]) == (2, 2), done.stdout + done.stderr
+    assert "not-applicable plan (needs: leg model)" in done.stderr
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:

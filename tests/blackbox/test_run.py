@@ -63,10 +63,39 @@ def test_check_judges_the_same_from_disk(clean: tuple[subprocess.CompletedProces
     assert judged == stored
 
 
-def target_file(folder: Path, body: str) -> Path:
+def test_check_of_repeats_that_differ_is_flaky(
+    clean: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+) -> None:
+    _, out = clean
+    case = "resume.reset-during-output"
+    text = (out / "cases" / case / "history.jsonl").read_text()
+    for name in (case, f"{case}@2"):
+        (tmp_path / "cases" / name).mkdir(parents=True)
+        records = [json.loads(line) for line in text.splitlines()]
+        records[0]["payload"]["case"] = name
+        for record in records:
+            if record["kind"] == "fault-fired":
+                record["payload"]["ordinal"] = len(name)
+        lines = [json.dumps(record) + "\n" for record in records]
+        (tmp_path / "cases" / name / "history.jsonl").write_text("".join(lines))
+    done = kit("check", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert last_line(done.stdout).startswith("flaky: ")
+
+
+def test_check_judges_the_profiles_of_the_run(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = kit("run", "--profile", "control", "-k", "control.stop-during-output", "--out", out)
+    judged = kit("check", out)
+    assert (judged.returncode, done.returncode) == (0, 0), judged.stdout + judged.stderr
+    assert len(judged.stdout.splitlines()) - 1 == len(json.loads((out / "verdicts.json").read_text()))
+
+
+def target_file(folder: Path, body: str, agent: str = "a") -> Path:
     path = folder / "target.toml"
     path.write_text(
-        f'[target]\nname = "mine"\nagent = "a"\nclaims = ["core", "resume", "recovery", "control"]\n{body}'
+        f'[target]\nname = "mine"\nagent = "{agent}"\n'
+        f'claims = ["core", "resume", "recovery", "control"]\nlegs = ["client", "model"]\n{body}'
     )
     return path
 
@@ -83,6 +112,13 @@ WRONG = {
     "defect": (("--defect", "two-terminal"), 4, "did you mean `two-terminals`?"),
     "target": (("--target", "referense"), 4, "did you mean `reference`?"),
     "option": (("--sede", "7"), 4, "--seed"),
+    "timeout": (("--timeout", "nan"), 4, "--timeout is nan"),
+    "depth": (("-k", "not " * 10_000 + "resume"), 4, "nested more than"),
+    "a URL": (
+        ("--target", "ws://127.0.0.1:1"),
+        4,
+        "testing a URL comes later: give a target file with `start`",
+    ),
 }
 
 
@@ -93,6 +129,12 @@ def test_a_typo_is_one_line_with_a_suggestion(what: str, tmp_path: Path) -> None
     assert done.returncode == code, done.stderr
     assert says in last_line(done.stderr)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("args", [("--sede",), ("rnu",)])
+def test_a_typo_before_the_command_is_no_verdict(args: tuple[str, ...]) -> None:
+    done = kit(*args)
+    assert (done.returncode, "Traceback" in done.stderr) == (4, False), done.stderr
 
 
 BAD_FILES = {
@@ -134,6 +176,21 @@ def test_a_target_that_never_answers(tmp_path: Path) -> None:
     done = kit("run", "--target", path, "--out", tmp_path / "out")
     assert done.returncode == 5
     assert "within 1 s" in done.stderr
+    assert not processes_that_mention(str(tmp_path))
+
+
+def test_a_server_that_knows_no_such_agent(tmp_path: Path) -> None:
+    silent = (
+        "import http.server, os\n"
+        "class H(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(404); self.end_headers()\n"
+        "http.server.HTTPServer(('127.0.0.1', int(os.environ['THINK_PORT'])), H).serve_forever()\n"
+    )
+    done = kit("run", "--target", target_file(tmp_path, program(tmp_path, silent)), "--out", tmp_path / "out")
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "opens no WebSocket at /agents/a/NAME" in done.stderr
+    assert "404" in done.stderr
     assert not processes_that_mention(str(tmp_path))
 
 
@@ -186,14 +243,8 @@ def test_an_interrupted_run_writes_what_it_knows_and_leaves_no_process(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     mark = f"mark-{os.getpid()}-{number}"
-    silent = (
-        "import http.server, os\n"
-        "class H(http.server.BaseHTTPRequestHandler):\n"
-        "    def do_GET(self):\n"
-        "        self.send_response(404); self.end_headers()\n"
-        "http.server.HTTPServer(('127.0.0.1', int(os.environ['THINK_PORT'])), H).serve_forever()\n"
-    )
-    path = target_file(tmp_path, program(tmp_path, silent) + f'[target.env]\nMARK = "{mark}"\n')
+    reference = 'start = ["{python}", "-m", "think_reference", "serve"]\n'
+    path = target_file(tmp_path, f'{reference}[target.env]\nMARK = "{mark}"\n', agent="conformance-agent")
     out = tmp_path / "out"
     running = subprocess.Popen(
         command("run", "--target", path, "--out", out),

@@ -1,13 +1,14 @@
 """A small lawful world: a server and its clients, played by chance, that yields histories.
 
-Everything the protocol allows may happen in any order: sockets drop with frames in flight, offers
+Everything the protocol allows may happen in any order: sockets drop with frames in flight, both ways
+where the network is `slow`, offers
 are acked late or twice, requests are sent again, turns queue up, are stopped, fail, stall or are
 interrupted by a crash. No history of this world may ever be judged red.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from histories import Story, answer, user
@@ -36,6 +37,7 @@ class Dialect:
     remembers: bool = True  # a late ack is told the outcome, not an empty terminal
     lossy: bool = False  # a crash costs the chunks no replay has flushed
     shape: str = "A"
+    slow: bool = False  # what clients send is on its way until it arrives
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Turn:
     calls: int = 0
     said: int = 0
     outcome: str | None = None
+    arrived: bool = False  # a request of it reached the server
 
     @property
     def id(self) -> str:
@@ -69,6 +72,7 @@ class Link:
     name: str
     follows: bool
     outbox: list[Frame] = field(default_factory=list)
+    inbox: list[Callable[[], None]] = field(default_factory=list)
     withheld: set[str] = field(default_factory=set)
     parked: bool = False
     acked: set[str] = field(default_factory=set)
@@ -92,7 +96,9 @@ class World:
 
     def __init__(self, dialect: Dialect, turns: int = 6) -> None:
         self.dialect = dialect
-        self.story = Story(plan=plan_of(turns), facts=dialect == Dialect(shape=dialect.shape))
+        self.story = Story(
+            plan=plan_of(turns), facts=dialect == Dialect(shape=dialect.shape, slow=dialect.slow)
+        )
         self.most = turns
         self.turns: list[Turn] = []
         self.queue: list[Turn] = []
@@ -123,6 +129,7 @@ class World:
     def drop(self, n: int) -> None:
         if self.links:
             link = self.links.pop(n % len(self.links))
+            self._arrive(link, n // 2 % (len(link.inbox) + 1))
             self._deliver(link, n % (len(link.outbox) + 1))
             self.story.close(link.name, code=1006 if n % 2 else 1000, by="peer" if n % 2 else "self")
 
@@ -132,17 +139,14 @@ class World:
             turn = Turn(len(self.turns) + 1, [f"r{len(self.turns) + 1}"])
             self.story.send(link.name, turn.number)
             self.turns.append(turn)
-            self.queue.append(turn)
-            self.failed = None
-            self.stored.append(user(turn.number))
-            self._broadcast(ChatMessages(messages=list(self.stored)), besides=link)
+            self._reach(link, lambda: self._requested(link, turn))
 
     def send_in_vain(self, n: int) -> None:
         """The request leaves the client and never arrives."""
         link = self._link(n)
         if link and len(self.turns) < self.most:
             number = len(self.turns) + 1
-            self.turns.append(Turn(number, [f"r{number}"], outcome="vanished"))
+            self.turns.append(Turn(number, [f"r{number}"]))
             self.story.send(link.name, number)
             self.links.remove(link)
             self.story.close(link.name)
@@ -152,13 +156,22 @@ class World:
         if not link or not turn:
             return
         self.story.send(link.name, turn.number)
-        if turn in self.queue:
+        self._reach(link, lambda: self._requested(link, turn))
+
+    def _requested(self, link: Link, turn: Turn) -> None:
+        if not turn.arrived:
+            turn.arrived = True
+            self.queue.append(turn)
+            self.failed = None
+            self.stored.append(user(turn.number))
+            self._broadcast(ChatMessages(messages=list(self.stored)), besides=link)
+        elif turn in self.queue:
             link.outbox.append(StreamPending(id=turn.id))
         elif turn is self.active and turn.id != turn.ids[0]:
             if self.dialect.outcome:
                 link.outbox.append(self._terminal(turn, turn.ids[0], "recovering", replay=True))
             self._offer(link, turn.id)
-        elif turn is self.active or turn is self.failed:
+        elif turn in (self.active, self.failed) and turn.id == turn.ids[0]:
             self._acked(link, turn.id, turn)
         else:
             self._ended(link, turn, turn.ids[0])
@@ -173,11 +186,18 @@ class World:
         if link and turn:
             self._ack(link, self._known_id(turn, n))
 
+    def ack_of_nothing(self, n: int) -> None:
+        if link := self._link(n):
+            self._ack(link, f"nothing{len(self.story.history)}")
+
     def cancel(self, n: int) -> None:
         link, turn = self._link(n), self._turn(n // 3)
         if not link or not turn:
             return
         self.story.cancel(link.name, self._known_id(turn, n))
+        self._reach(link, lambda: self._cancelled(turn))
+
+    def _cancelled(self, turn: Turn) -> None:
         if turn is self.active:
             self.story.call_ends(turn.number, "aborted")
             self._ends(turn, "aborted")
@@ -299,6 +319,9 @@ class World:
     def _probe(self, link: Link) -> None:
         probe = f"p{len(self.story.history)}"
         self.story.probe(link.name, probe)
+        self._reach(link, lambda: self._probed(link, probe))
+
+    def _probed(self, link: Link, probe: str) -> None:
         if self.active:
             self._offer(link, self.active.id, probe)
         elif self.queue:
@@ -313,18 +336,20 @@ class World:
         self.story.ack(link.name, request)
         link.acked.add(request)
         turn = next((t for t in self.turns if request in t.ids), None)
-        if turn:
-            self._acked(link, request, turn)
+        self._reach(link, lambda: self._acked(link, request, turn))
 
-    def _acked(self, link: Link, request: str, turn: Turn) -> None:
-        if turn is self.active and request == turn.id:
+    def _acked(self, link: Link, request: str, turn: Turn | None) -> None:
+        if turn is None or not turn.arrived:
+            if not (self.active or self.queue):
+                link.outbox.append(ChatResponse(id=request, body="", done=True, replay=True))
+        elif turn is self.active and request == turn.id:
             link.withheld.discard(request)
             turn.flushed = len(turn.log)
             link.outbox += [self._chunk(turn, seq, replay=True) for seq in range(len(turn.log))]
             link.outbox.append(
                 ChatResponse(id=request, body="", done=False, replay=True, replay_complete=True)
             )
-        elif turn.outcome == "vanished" or self.active or turn in self.queue:
+        elif self.active or turn in self.queue:
             return
         elif turn is self.failed and request == turn.id:
             link.outbox += [self._chunk(turn, seq, replay=True) for seq in range(len(turn.log))]
@@ -375,6 +400,20 @@ class World:
 
     # ---- delivery and the end -------------------------------------------------------------------
 
+    def _reach(self, link: Link, happens: Callable[[], None]) -> None:
+        link.inbox.append(happens)
+        if not self.dialect.slow:
+            self._arrive(link, 1)
+
+    def arrive(self, n: int) -> None:
+        if link := self._link(n):
+            self._arrive(link, 1 + n // 3)
+
+    def _arrive(self, link: Link, count: int) -> None:
+        arrived, link.inbox = link.inbox[:count], link.inbox[count:]
+        for happens in arrived:
+            happens()
+
     def deliver(self, n: int) -> None:
         if link := self._link(n):
             self._deliver(link, 1 + n // 3)
@@ -389,12 +428,15 @@ class World:
                 self._ack(link, frame.id)
 
     def _settle(self, link: Link) -> None:
-        while link.outbox:
+        while link.outbox or link.inbox:
+            self._arrive(link, len(link.inbox))
             self._deliver(link, len(link.outbox))
 
     def epilogue(self) -> Story:
         story = self.story
         story.begin()
+        for link in self.links:
+            self._arrive(link, len(link.inbox))
         observer = self._open("observer", follows=True)
         while self.active or self.queue:
             self.step()
@@ -411,8 +453,6 @@ class World:
         )
         for turn in self.turns:
             self._ack(observer, turn.ids[0])
-            if turn.outcome == "vanished":
-                observer.outbox.append(ChatResponse(id=turn.ids[0], body="", done=True, replay=True))
         self._settle(observer)
         story.record("run", "epilogue", {}, {"phase": "end"})
         return story
@@ -425,13 +465,15 @@ class World:
         return known[n % len(known)]
 
     def _turn(self, n: int) -> Turn | None:
-        known = [t for t in self.turns if t.outcome != "vanished"]
+        known = [t for t in self.turns if t.arrived or self.dialect.slow]
         return known[n % len(known)] if known else None
 
 
 ACTIONS = (
     *("step",) * 5,
     *("deliver",) * 4,
+    "arrive",
+    "arrive",
     "connect",
     "drop",
     "send",
@@ -439,6 +481,7 @@ ACTIONS = (
     "send_again",
     "probe",
     "ack",
+    "ack_of_nothing",
     "cancel",
     "fail",
     "stall",

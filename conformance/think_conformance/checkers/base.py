@@ -61,9 +61,9 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
 class Finding(Struct, frozen=True):
     """What a check saw: that it `holds`, that it is `broken`, or `nothing` that would tell; `judge`
-    adds that it `threw`."""
+    adds that it `threw`, and that something the case needs is `missing`."""
 
-    said: Literal["holds", "broken", "nothing", "threw"]
+    said: Literal["holds", "broken", "nothing", "threw", "missing"]
     reason: str = ""
     evidence: tuple[int, ...] = ()
 
@@ -139,7 +139,7 @@ def judge(
 ) -> list[Verdict]:
     """The verdicts of one history, in the order of the catalogue. `claims` and `exercised` are what
     the case record says unless given. A requirement is listed when the case exercises it, or when
-    it is claimed and the history shows something of it. ValueError on a history without a head."""
+    it is claimed and the history shows something of it. UsageError on a history without a head."""
     view = View(history)
     claimed = set(view.case.claims if claims is None else claims)
     wanted = set(view.case.exercises if exercised is None else exercised)
@@ -149,7 +149,7 @@ def judge(
     for row in requirements.values():
         one, out = known.get(row.id), _out_of_reach(row, claimed, view)
         found = Finding("nothing", out) if out else _find(one, view)
-        if found.said == "nothing" and row.id not in wanted:
+        if found.said in ("nothing", "missing") and row.id not in wanted:
             continue
         unsure = _unsure(found, one, view, doubts)
         state: State = (
@@ -166,6 +166,8 @@ _STATES: dict[tuple[str, str], State] = {
     ("SHOULD", "holds"): "passed",
     ("MUST", "broken"): "failed",
     ("SHOULD", "broken"): "warned",
+    ("MUST", "missing"): "not-testable",
+    ("SHOULD", "missing"): "not-testable",
 }
 
 
@@ -178,6 +180,9 @@ def _out_of_reach(row: Requirement, claimed: set[str], view: View) -> str:
 
 
 def _find(one: Check | None, view: View) -> Finding:
+    if view.missing:  # another plan than this one was played: it shows neither good nor bad
+        why = f"needs `{view.missing.method}`, which the target refused: {view.missing.reason}"
+        return Finding("missing", why, (view.missing.index,))
     if one is None:
         return Finding("nothing", "no check knows this requirement")
     try:
@@ -213,6 +218,7 @@ def _doubts(view: View) -> list[str]:
         for op in view.operations
         if op.kind == "info" and op.number is None
     ]
+    found += [f"a model call was not of the plan: {reason}" for reason in view.strays]
     return found
 
 
@@ -222,16 +228,6 @@ def _doubts(view: View) -> list[str]:
 def worst(states: Iterable[State]) -> State:
     """The worst of some states; `inconclusive` when there are none."""
     return min(states, key=WORST_FIRST.index, default="inconclusive")
-
-
-def collapse(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
-    """The worst verdict of each requirement over all cases, the first of equals."""
-    by_id: dict[str, Verdict] = {}
-    for verdict in verdicts:
-        known = by_id.get(verdict.requirement)
-        if known is None or WORST_FIRST.index(verdict.state) < WORST_FIRST.index(known.state):
-            by_id[verdict.requirement] = verdict
-    return by_id
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:

@@ -125,7 +125,12 @@ def judged(view: View) -> list[Chain]:
 
 def without_outcome(view: View, chain: Chain) -> bool:
     """Whether it is certain, when the epilogue is over, that no outcome of a turn can be learned."""
-    if view.end is None or not view.reachable or view.evidence(chain).strength != "none":
+    return view.reachable and untold(view, chain)
+
+
+def untold(view: View, chain: Chain) -> bool:
+    """Whether nothing is known of its outcome when the epilogue is over, were anybody there to ask or not."""
+    if view.end is None or view.evidence(chain).strength != "none":
         return False
     elsewhere = any(c.ambiguous and (c.finals or c.cancels) for c in view.chains)
     return not (chain.ambiguous and (elsewhere or chain.request is None))

@@ -13,6 +13,7 @@ from think_conformance.checkers.causes import (
     judged,
     replaced,
     unexplained_calls,
+    untold,
     without_outcome,
 )
 from think_conformance.history.chains import Chain, Request, Terminal
@@ -36,6 +37,12 @@ def one_final_outcome(view: View) -> Finding:
         for chain in chains:
             if len(chain.finals) > 1:
                 yield _two_outcomes(chain)
+            elif view.lost is not None and untold(view, chain):
+                yield Breach(
+                    f"the turn {chain.root} was accepted, the target did not come back, and no final outcome"
+                    " of it is known",
+                    (chain.accepted or chain.first, view.lost),
+                )
             elif without_outcome(view, chain):
                 yield Breach(
                     f"the turn {chain.root} was accepted and no final outcome of it is known",

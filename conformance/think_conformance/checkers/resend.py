@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import judged, owes_until_the_end, unexplained_calls
 from think_conformance.history.chains import Chain
-from think_conformance.history.traffic import Connection, Passed
+from think_conformance.history.traffic import Connection, Passed, is_chunk
 from think_conformance.history.views import View
 from think_conformance.wire.frames import ChatRequest, ChatResponse, StreamPending, StreamResuming
 
@@ -30,9 +30,11 @@ def resend_runs_nothing(view: View) -> Finding:
     found = [*_run_again(view, resends)]
     answered = 0
     for resend in resends:
-        first = _answer(resend)
-        answered += first is not None
-        found += _wrong(view, resend, first)
+        answers = list(_answers(resend))
+        if any(_is_due(resend, answer) for answer in answers):
+            answered += 1
+        elif owes_until_the_end(view, resend.connection, resend.index):
+            found.append(_unanswered(view, resend, answers))
     return finding(found, seen=answered > 0, nothing="no accepted request was sent again")
 
 
@@ -56,35 +58,40 @@ def _run_again(view: View, resends: list[Resend]) -> Iterator[Breach]:
                 break
 
 
-def _answer(resend: Resend) -> Passed | None:
-    """The first frame behind a resend that is no mere part of what the connection was owed anyway: the
-    live stream, and one terminal unless it was told before."""
+def _answers(resend: Resend) -> Iterator[Passed]:
+    """The frames behind a resend that may answer it: none that answers a probe, and none that the
+    connection was owed anyway, which are the live stream and, where it followed the stream, the first
+    terminal of each id."""
     ids = resend.chain.ids
-    owed = resend.chain.ended is None or resend.chain.ended > resend.connection.opened
+    owed: set[str] = set()
+    told: set[str] = set()
     for passed in resend.connection.honest():
-        frame = passed.frame
-        about = isinstance(frame, (ChatResponse, StreamPending, StreamResuming)) and frame.id in ids
-        if not about or passed.sent:
-            continue
-        ends = isinstance(frame, ChatResponse) and frame.done
-        if passed.index < resend.index:
-            owed = owed and not ends
-        elif not isinstance(frame, ChatResponse) or frame.replay or (ends and not owed):
-            return passed
-        elif ends:
-            owed = False
-    return None
+        frame, behind = passed.frame, passed.index > resend.index
+        if isinstance(frame, (StreamPending, StreamResuming)):
+            if frame.id in ids and frame.probe_id is None and behind:
+                yield passed
+        elif isinstance(frame, ChatRequest) and passed.index == resend.chain.first:
+            owed.add(frame.id)
+        elif isinstance(frame, ChatResponse) and frame.id in ids:
+            live = is_chunk(frame) and not frame.replay
+            if live or frame.replay_complete:
+                owed.add(frame.id)
+            if behind and (frame.replay or (frame.done and frame.id not in owed - told)):
+                yield passed
+            if frame.done:
+                told.add(frame.id)
 
 
-def _wrong(view: View, resend: Resend, first: Passed | None) -> Iterator[Breach]:
-    chain, name = resend.chain, resend.connection.name
-    if first is None:
-        if owes_until_the_end(view, resend.connection, resend.index):
-            why = f"{name} sent {chain.root} again and got no answer"
-            yield Breach(why, (resend.index, view.end or resend.index))
-        return
-    over = chain.ended is not None and chain.ended < resend.index
-    if over and not (isinstance(first.frame, ChatResponse) and first.frame.replay | first.frame.done):
-        yield Breach(
-            f"{name} sent {chain.root} again after its end and was told to wait", (resend.index, first.index)
-        )
+def _is_due(resend: Resend, answer: Passed) -> bool:
+    """Whether it is the right answer. Behind the end a call to wait may have been on its way already,
+    an answer to what was sent before, and says nothing."""
+    ended = resend.chain.ended is not None and resend.chain.ended < resend.index
+    return not ended or isinstance(answer.frame, ChatResponse)
+
+
+def _unanswered(view: View, resend: Resend, answers: list[Passed]) -> Breach:
+    again = f"{resend.connection.name} sent {resend.chain.root} again"
+    if answers:
+        why = f"{again} after its end and was only told to wait"
+        return Breach(why, (resend.index, answers[0].index))
+    return Breach(f"{again} and got no answer", (resend.index, view.end or resend.index))

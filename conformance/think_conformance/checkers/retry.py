@@ -42,11 +42,14 @@ def retried_before_the_answer(view: View) -> Finding:
 
 
 def _struck(view: View) -> Iterator[tuple[Chain, Crash]]:
-    """Each accepted turn that a crash interrupted, and that nobody stopped or replaced."""
+    """Each accepted turn that a crash interrupted, and that nobody stopped or replaced. A target that did
+    not come back at all is the invariant's matter (TURN-150), or nobody's."""
     for chain in judged(view):
+        if chain.cancels or replaced(view, chain):
+            continue
         for crash in view.crashes_in(chain):
             accepted = chain.accepted is not None and chain.accepted < crash.death
-            if accepted and not chain.cancels and not replaced(view, chain):
+            if accepted and crash.ready is not None:
                 yield chain, crash
 
 

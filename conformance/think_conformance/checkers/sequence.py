@@ -36,7 +36,7 @@ class Walk:
     _last: int | None = None
 
     def __post_init__(self) -> None:
-        first_send = self.exchange.sender
+        first_send = self.exchange.sender and not self.exchange.raced
         for passed in self.exchange.frames:
             frame = passed.frame
             if isinstance(frame, StreamResuming):

@@ -1,8 +1,4 @@
-"""How a command ends: one exit code, and one line for whatever a user can cause.
-
-Exit codes: 0 as expected, 1 unexpected failure or pass, 2 inconclusive or nothing checked, 3 the kit
-itself broke, 4 usage, 5 the target never became ready, 130 interrupted.
-"""
+"""How a command ends: one exit code (`shell/ending.py`), and one line for whatever a user can cause."""
 
 from __future__ import annotations
 
@@ -11,36 +7,47 @@ from typing import Any, NoReturn
 
 import click
 
-from think_conformance.shell.logbook import KIT_BROKE
-from think_conformance.shell.process import TargetNotReady
-from think_conformance.targets.contract import UsageError
+from think_conformance.history.plain import plain
+from think_conformance.shell.ending import INTERRUPTED, KIT_BROKE, USAGE, code_of
 
-USAGE, NOT_READY, INTERRUPTED = 4, 5, 130
+LINE = 4000
+"""Characters of one line on stderr."""
 
 
 class Commands(click.Group):
     """Turns what a user can cause into one line and the right exit code; the rest is our own fault."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _refuse(error)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.Abort):
+        except click.exceptions.Exit:
             raise
         except click.UsageError as error:
-            error.show()
-            raise SystemExit(USAGE) from None
-        except (UsageError, ValueError) as error:
-            _stop(str(error), USAGE)
-        except TargetNotReady as error:
-            _stop(str(error), NOT_READY)
-        except Exception:
+            _refuse(error)
+        except (click.Abort, KeyboardInterrupt):
+            _stop("interrupted", INTERRUPTED)
+        except Exception as error:
+            code = code_of(error)
+            if code != KIT_BROKE:
+                _stop(str(error), code)
             traceback.print_exc()
-            _stop("the kit itself broke: please report the lines above", KIT_BROKE)
+            _stop("the kit itself broke: please report the lines above", code)
 
 
 def tell(text: str) -> None:
     """One line on stderr."""
-    click.echo(f"think-conformance: {text}", err=True)
+    click.echo(f"think-conformance: {plain(text, LINE)}", err=True)
+
+
+def _refuse(error: click.UsageError) -> NoReturn:
+    error.show()
+    raise SystemExit(USAGE) from None
 
 
 def _stop(text: str, code: int) -> NoReturn:

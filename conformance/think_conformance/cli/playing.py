@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 import click
 
-from think_conformance.checkers.base import exit_code
-from think_conformance.cli.endings import INTERRUPTED, NOT_READY, USAGE, tell
+from think_conformance.cli.endings import tell
 from think_conformance.cli.progress import progress
+from think_conformance.errors import UsageError
+from think_conformance.shell.ending import INTERRUPTED, code_of
 from think_conformance.shell.logbook import logbook, summary
 from think_conformance.shell.order import Order, options, planned
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.shell.run import Run
 from think_conformance.shell.store import Store, fresh_folder, target_of
-from think_conformance.targets.contract import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def _shared(command: Command) -> Command:
 
 
 @click.command()
-@click.option("--target", default="reference", help="a target file, the name of a packaged target, or a URL")
+@click.option("--target", default="reference", help="a target file, or the name of a packaged target")
 @click.option("--profile", "profiles", multiple=True, help="only this profile; may be repeated")
 @click.option("-k", "expression", help="only scenarios that match: words of ids, with and, or, not")
 @click.option("--defect", help="switch a deliberate defect of the target on")
@@ -80,18 +80,21 @@ def _play(order: Order, out: Path | None, form: str) -> None:
     if form == "text":
         click.echo(f"seed {ordered.seed}")
     store = Store(out or fresh_folder())
-    with logbook(order, ordered, store) as ending:
+    with logbook(order, ordered, store, tell) as ending:
         try:
             with progress(len(ordered.scenarios) * ordered.repeat, store) as told:
                 ending.exit_code = _until_done_or_interrupted(Run(ordered, store, told))
         except TargetNotReady as error:
             tell(str(error))
-            ending.exit_code = NOT_READY
-        except UsageError:
-            ending.exit_code = USAGE
-            raise
-    click.echo((store.folder / "results.json").read_text() if form == "json" else summary(store), nl=False)
+            ending.exit_code = code_of(error)
+    click.echo(_results(store) if form == "json" else summary(store, tell), nl=False)
     raise SystemExit(ending.exit_code)
+
+
+def _results(store: Store) -> str:
+    """The content of results.json; empty when it could not be made, which was told."""
+    path = store.folder / "results.json"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _until_done_or_interrupted(run: Run) -> int:
@@ -101,7 +104,7 @@ def _until_done_or_interrupted(run: Run) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, task.cancel)
         try:
-            return exit_code(await task)
+            return await task
         except asyncio.CancelledError:
             tell("interrupted; what is known so far was written")
             return INTERRUPTED

@@ -18,7 +18,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
+from think_conformance.checkers.base import WORST_FIRST, State
+from think_conformance.shell.run import Ended
 from think_conformance.shell.run import Progress as Told
 from think_conformance.shell.store import Store
 
@@ -37,7 +38,8 @@ COLOURS: dict[State, str] = {
 
 @contextmanager
 def progress(total: int, store: Store, console: Console | None = None) -> Iterator[Told]:
-    """What to call after each case. A case that needs a look comes with the command that plays it again."""
+    """What to call after each case. A case that needs a look comes with the command that plays it again,
+    one that was not played with the reason."""
     console = console or Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal or console.is_dumb_terminal or "CI" in os.environ:
         yield _lines(total, store, console)
@@ -51,12 +53,11 @@ def _lines(total: int, store: Store, console: Console) -> Told:
     console.print(f"{total} cases")
     done = 0
 
-    def told(case: str, verdicts: list[Verdict], took_s: float) -> None:
+    def told(ended: Ended) -> None:
         nonlocal done
         done += 1
-        state = worst(v.state for v in verdicts)
-        console.print(f"[{done}/{total}] {state:14} {case} ({took_s:.1f} s)", markup=False)
-        if again := _again(case, state, store):
+        console.print(f"[{done}/{total}] {ended.state:14} {_case(ended)}", markup=False)
+        if again := _again(ended, store):
             console.print(f"    {again}", markup=False)
 
     return told
@@ -67,13 +68,15 @@ def _live(total: int, store: Store, bar: Progress) -> Told:
     task = bar.add_task("", total=total, counts="")
     counts: Counter[State] = Counter()
 
-    def told(case: str, verdicts: list[Verdict], took_s: float) -> None:
-        state = worst(v.state for v in verdicts)
+    def told(ended: Ended) -> None:
+        state = ended.state
         counts[state] += 1
         said = [f"[{COLOURS[s]}]{counts[s]} {s}[/]" for s in WORST_FIRST if s in counts]
         bar.update(task, advance=1, counts="  ".join(said))
-        if again := _again(case, state, store):
-            bar.console.print(f"[{COLOURS[state]}]{state:14}[/] {escape(case)} ({took_s:.1f} s)")
+        again = _again(ended, store)
+        if again or ended.missing:
+            bar.console.print(f"[{COLOURS[state]}]{state:14}[/] {escape(_case(ended))}")
+        if again:
             bar.console.print(f"    {again}", markup=False)
 
     return told
@@ -90,8 +93,13 @@ def _bar(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _again(case: str, state: State, store: Store) -> str:
+def _case(ended: Ended) -> str:
+    """Which one, and how long it took or why it was not played."""
+    return f"{ended.case} ({ended.missing or f'{ended.took_s:.1f} s'})"
+
+
+def _again(ended: Ended, store: Store) -> str:
     """The command that plays a case again; empty for one that needs no look."""
-    if state in ("passed", "not-applicable", "expected-fail"):
+    if ended.state in ("passed", "not-applicable", "expected-fail"):
         return ""
-    return f"think-conformance replay {store.plan(case)}"
+    return f"think-conformance replay {store.plan(ended.case)}"

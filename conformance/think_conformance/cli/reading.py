@@ -8,13 +8,15 @@ from pathlib import Path
 import click
 
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.base import exit_code, judge, worst
+from think_conformance.checkers.base import worst
+from think_conformance.checkers.tally import Tally
 from think_conformance.cli import explaining
+from think_conformance.errors import Unknown, UsageError
 from think_conformance.history.plain import plain
 from think_conformance.scenarios.base import load
-from think_conformance.scenarios.selection import Unknown
 from think_conformance.shell.recorder import read_history
-from think_conformance.targets.contract import UsageError, load_target, packaged_targets
+from think_conformance.shell.store import profiles_of
+from think_conformance.targets.contract import load_target, packaged_targets
 from think_conformance.targets.defects import defects_of
 
 
@@ -40,15 +42,22 @@ def explain(ident: str, target: str) -> None:
 def check(run_dir: Path) -> None:
     """Judge the histories of a run directory again, with the checkers of today."""
     files = sorted(run_dir.glob("cases/*/history.jsonl"))
-    if not files:
+    if not files and not (run_dir / "env.json").exists():
         raise UsageError(f"{run_dir} holds no cases/*/history.jsonl: name the folder of a run")
-    verdicts = [v for file in files for v in judge(read_history(file), requirements())]
+    tally = Tally(profiles_of(run_dir))
+    for file in files:
+        history = read_history(file)
+        try:
+            tally.judge(file.parent.name, history)
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from None
+    verdicts = tally.verdicts
     for verdict in sorted(verdicts, key=lambda v: (v.requirement, v.case)):
         reason = f": {verdict.reason}" if verdict.reason else ""
         click.echo(plain(f"{verdict.state:14} {verdict.requirement:10} {verdict.case}{reason}"))
-    code, state = exit_code(verdicts), worst(v.state for v in verdicts)
-    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
-    raise SystemExit(code)
+    state = worst(v.state for v in verdicts)
+    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {tally.exit_code}")
+    raise SystemExit(tally.exit_code)
 
 
 @click.command("list")

@@ -73,11 +73,13 @@ class Connection:
 @dataclass(slots=True)
 class Exchange:
     """What passed about one request id on one connection, up to the first tampering. `sender`: this
-    connection sent the request before any other."""
+    connection sent the request before any other; `raced`: another one sent it too before the target
+    had named it, so that either may have arrived first."""
 
     connection: Connection
     request: str
     sender: bool = False
+    raced: bool = False
     frames: list[Passed] = field(default_factory=list)
 
     @property
@@ -92,16 +94,17 @@ class Exchange:
 
     @property
     def asked(self) -> int:
-        """How often the client asked for the id again: acks, and sends after the very first (WIRE-209)."""
-        return (
-            sum(p.sent and isinstance(p.frame, (ResumeAck, ChatRequest)) for p in self.frames) - self.sender
-        )
+        """How often the client asked for the id again: acks, and sends after the very first (WIRE-209).
+        A send that may have arrived behind another's counts as asking again."""
+        asks = sum(p.sent and isinstance(p.frame, (ResumeAck, ChatRequest)) for p in self.frames)
+        return asks - (self.sender and not self.raced)
 
 
 def exchanges_of(connections: dict[str, Connection]) -> dict[tuple[str, str], Exchange]:
     """Every exchange by connection and request id."""
     found: dict[tuple[str, str], Exchange] = {}
-    sent_first: dict[str, int] = {}
+    sends: dict[str, dict[int, str]] = {}  # request -> record -> connection
+    named: dict[str, int] = {}
     for connection in connections.values():
         for passed in connection.honest():
             ident = getattr(passed.frame, "id", None)
@@ -110,10 +113,21 @@ def exchanges_of(connections: dict[str, Connection]) -> dict[tuple[str, str], Ex
             exchange = found.setdefault((connection.name, ident), Exchange(connection, ident))
             exchange.frames.append(passed)
             if isinstance(passed.frame, ChatRequest):
-                sent_first[ident] = _first(sent_first.get(ident), passed.index)
-    for (_, ident), exchange in found.items():
-        exchange.sender = any(p.index == sent_first.get(ident) for p in exchange.frames)
+                sends.setdefault(ident, {})[passed.index] = connection.name
+            elif not passed.sent and not _claims_nothing(passed.frame):
+                named[ident] = _first(named.get(ident), passed.index)
+    for ident, by in sends.items():
+        sender = by[min(by)]
+        found[sender, ident].sender = True
+        found[sender, ident].raced = any(
+            name != sender and index < named.get(ident, index + 1) for index, name in by.items()
+        )
     return found
+
+
+def _claims_nothing(frame: Frame) -> bool:
+    """What is answered for an id the target may never have heard of (WIRE-111)."""
+    return isinstance(frame, ChatResponse) and frame.done and frame.replay
 
 
 def is_chunk(frame: Frame) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from think_conformance.errors import UsageError
 from think_conformance.history.chains import Chain, chains_of
 from think_conformance.history.op import History, Record
 from think_conformance.history.streams import Chunk, Transcript, streams_of
@@ -24,6 +25,9 @@ from think_conformance.history.work import (
     deaths_of,
     effects_of,
     faults_of,
+    lost_of,
+    missing_of,
+    strays_of,
 )
 from think_conformance.wire.frames import (
     ChatClear,
@@ -76,7 +80,7 @@ class Evidence:
 
 
 class View:
-    """A history, ready to be asked. Raises ValueError when it does not start with a case record."""
+    """A history, ready to be asked. Raises UsageError when it does not start with a case record."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -84,7 +88,10 @@ class View:
         self.faults = faults_of(history, self.case.plan)
         self.deaths = deaths_of(history, self.faults)
         self.crashes = crashes_of(history, self.deaths)
+        self.lost = lost_of(history)
+        self.missing = missing_of(history, self.faults)
         self.calls = calls_of(history)
+        self.strays = strays_of(history)
         self.effects = effects_of(history)
         self.connections = connections_of(history, self.faults)
         self.frames: list[Passed] = sorted(
@@ -241,11 +248,11 @@ class View:
 
 def _case(history: History) -> Case:
     if not history or history[0].kind != "case":
-        raise ValueError("the history does not start with its case record")
+        raise UsageError("the history does not start with its case record")
     try:
         return msgspec.convert(history[0].payload, Case)
     except msgspec.ValidationError as error:
-        raise ValueError(f"the case record of the history is broken: {error}") from None
+        raise UsageError(f"the case record of the history is broken: {error}") from None
 
 
 def _operation(record: Record) -> Operation | None:

@@ -1,4 +1,5 @@
-"""What happened around the target: model calls, effects, deaths of its process, faults.
+"""What happened around the target: model calls, effects, deaths of its process, faults, and what could
+not be had of it.
 
 A call belongs to the turn whose marker its prompt carries; a death is any moment after which the
 target cannot have gone on as the same process (or the same agent instance, for `evict`).
@@ -6,6 +7,7 @@ target cannot have gone on as the same process (or the same agent instance, for 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +17,13 @@ DEADLY = frozenset({"kill", "term", "exit"})
 DEADLY_FAULTS = frozenset({"kill", "term", "restart", "evict"})
 CARRIED_OUT = frozenset({"done", "overtaken"})
 """What became of a fault that did what it should: `overtaken` is a restart that the next kill met."""
+
+CONTROL = ("configure", "evict")
+"""The RPC methods with which a plan prepares and shuts down one agent."""
+
+_NOT_READY = re.compile(r"(TargetNotReady: )?the target (exited|was ended|did not get ready)")
+_STRANGER = re.compile(r"(TargetNotReady: )?port \d+ is (taken|answered) by a process")
+"""How a reason begins when a start failed: by the target itself; by somebody else's server."""
 
 
 @dataclass(slots=True)
@@ -65,6 +74,15 @@ class Crash:
     ready: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A method that the plan needs and the target refused: in record `index`, with these words."""
+
+    index: int
+    method: str
+    reason: str
+
+
 @dataclass(slots=True)
 class Fault:
     """One planned fault. `actions` are names; `fired` holds (record, connection or None) each time;
@@ -99,6 +117,11 @@ def calls_of(history: History) -> list[Call]:
         elif record.kind == "model-end":
             call.end, call.how = record.index, str(_payload(record).get("how", ""))
     return list(found.values())
+
+
+def strays_of(history: History) -> list[str]:
+    """What was wrong with each model call that belongs to no turn of the plan."""
+    return [str(_payload(r).get("reason", "")) for r in history if r.source == "model" and r.kind == "fail"]
 
 
 def effects_of(history: History) -> list[Effect]:
@@ -150,6 +173,55 @@ def crashes_of(history: History, deaths: list[int]) -> list[Crash]:
             back = ready = later[0][0]
         found.setdefault(back, Crash(death, back, ready))
     return list(found.values())
+
+
+def lost_of(history: History) -> int | None:
+    """The record that told that the target was gone for good: launched again, it did not get ready, or it
+    ended by itself and was dead at the end. None where nobody tried to start it, and where a stranger on
+    its port may have kept it from it."""
+    phases = {_payload(r).get("phase"): r.index for r in history if r.kind == "epilogue"}
+    begin, end = phases.get("begin", len(history)), phases.get("end", len(history))
+    steps = [(r.index, _payload(r).get("action")) for r in history[:end] if r.kind == "process"]
+    ready = max((index for index, action in steps if action == "ready"), default=-1)
+    after = [(index, action) for index, action in steps if index > ready]
+    told = {
+        r.index: str(_payload(r).get("reason", ""))
+        for r in history[ready + 1 : end]
+        if _tells_of_a_failed_start(r, begin)
+    }
+    if not told and [action for _, action in after] == ["exit"]:
+        return after[0][0]
+    if any(_STRANGER.match(reason) for reason in told.values()):
+        return None
+    launched = next((index for index, action in after if action == "start"), end)
+    return next((i for i, reason in told.items() if i > launched and _NOT_READY.match(reason)), None)
+
+
+def missing_of(history: History, faults: list[Fault]) -> Missing | None:
+    """The first method of `CONTROL` that the plan needed and did not get."""
+    evicting = {f.id for f in faults if "evict" in f.actions and "restart" not in f.actions}
+    called: dict[int | None, str] = {None: "configure"}  # by operation; None: before the first
+    for record in history:
+        payload, number, method = _payload(record), record.ids.get("operation"), ""
+        operation = number if isinstance(number, int) else None
+        if record.kind == "process" and payload.get("action") == "evict":
+            called[None] = "evict"
+        elif record.kind == "invoke":
+            called[operation] = str(payload.get("method"))
+        elif record.kind == "fail" and record.source == "run":
+            method = called.get(operation, "")
+        elif record.kind == "fault-done" and payload.get("outcome") == "error":
+            method = "evict" if record.ids.get("fault") in evicting else ""
+        if method in CONTROL:
+            return Missing(record.index, method, str(payload.get("reason", "")))
+    return None
+
+
+def _tells_of_a_failed_start(record: Record, begin: int) -> bool:
+    """Whether its reason may be that of a start: of a fault, or of the epilogue, which begins there."""
+    if record.kind == "fault-done":
+        return _payload(record).get("outcome") == "error"
+    return record.source == "run" and record.kind == "info" and record.index > begin and not record.ids
 
 
 def _learn(found: dict[str, Fault], name: str, told: dict[str, Any]) -> None:

@@ -8,20 +8,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.base import State, Verdict, exit_code
+from think_conformance.errors import UsageError
 from think_conformance.history.content import OwnWords
 from think_conformance.history.lines import line
 from think_conformance.history.op import History
 from think_conformance.history.plain import plain
-from think_conformance.plugin.engine import Engine, Outcome
+from think_conformance.plugin.engine import Engine
 from think_conformance.scenarios.base import Scenario
+from think_conformance.shell.ending import KIT_BROKE, code_of
 from think_conformance.shell.order import Order, options
-from think_conformance.shell.process import TargetNotReady
-from think_conformance.targets.contract import UsageError
+from think_conformance.shell.run import Ended
+from think_conformance.wire.codec import dumps
 
 FRAMES_SHOWN = 12
 
@@ -45,7 +46,7 @@ class Cases:
         order = Order(target=config.getoption("think_target"), profiles=profiles)
         try:
             self._options = options(order)
-        except (UsageError, ValueError) as error:
+        except UsageError as error:
             raise pytest.UsageError(f"--think-target: {error}") from None
         self._out: Path | None = config.getoption("think_out")
         self.attaches = bool(config.getoption("allure_report_dir", None))
@@ -65,15 +66,22 @@ class Cases:
         collector = CaseCollector.from_parent(session, name="think", nodeid="think", cases=self)
         items += session.genitems(collector)
 
-    def pytest_sessionfinish(self) -> None:
-        self._engine.stop()
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        try:
+            self._engine.stop()
+        except Exception as error:
+            self._engine.told.append(_ending(error))
+            if code_of(error) == KIT_BROKE:
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._engine.store is not None:
             terminalreporter.section("think-conformance")
+            for text in self._engine.told:
+                terminalreporter.line(text)
             terminalreporter.line(f"run directory: {self._engine.store.folder}")
 
-    def play(self, item: CaseItem) -> Outcome:
+    def play(self, item: CaseItem) -> Ended:
         """The outcome of an item; the first one asked for starts all that are selected."""
         chosen = [other.scenario for other in item.session.items if isinstance(other, CaseItem)]
         try:
@@ -120,23 +128,20 @@ class CaseItem(pytest.Item):
         if self._cases.attaches:
             self._attach(outcome)
         text = self._told(outcome)
-        if exit_code(outcome.verdicts) and not _out_of_reach(outcome):
+        if outcome.state == "not-applicable":
+            pytest.skip(outcome.missing or "; ".join(sorted({v.reason for v in outcome.verdicts})))
+        if exit_code(outcome.verdicts):
             raise CaseFailed(text)
-        if _out_of_reach(outcome):
-            pytest.skip("; ".join(sorted({v.reason for v in outcome.verdicts})))
         if text:
             self.add_report_section("call", "think-conformance", text)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        if isinstance(excinfo.value, CaseFailed | TargetNotReady):
-            return str(excinfo.value)
-        told = "".join(traceback.format_exception(excinfo.value))
-        return f"{told}the kit itself broke: please report the lines above"
+        return str(excinfo.value) if isinstance(excinfo.value, CaseFailed) else _ending(excinfo.value)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"think {self.scenario.id}"
 
-    def _told(self, outcome: Outcome) -> str:
+    def _told(self, outcome: Ended) -> str:
         """Every verdict that is no simple pass; empty when there is none."""
         told = [v for state in TOLD for v in outcome.verdicts if v.state == state]
         lines = [text for verdict in told for text in _verdict(verdict, outcome.history)]
@@ -145,14 +150,14 @@ class CaseItem(pytest.Item):
         again = f"again: think-conformance replay {self._cases.plan(self.name)}"
         return "\n".join([*lines, again]) if lines else ""
 
-    def _attach(self, outcome: Outcome) -> None:
+    def _attach(self, outcome: Ended) -> None:
         allure: Any = import_module("allure")  # only in part typed
 
         allure.dynamic.description(self.scenario.title)
         allure.dynamic.tag(*self.scenario.exercises)
         allure.dynamic.parent_suite("think-conformance")
         allure.dynamic.suite(self.scenario.id.partition(".")[0])
-        allure.attach(msgspec.json.encode(outcome.verdicts), "verdicts.json", allure.attachment_type.JSON)
+        allure.attach(dumps(outcome.verdicts), "verdicts.json", allure.attachment_type.JSON)
         if outcome.history:
             allure.attach.file(self._cases.plan(self.name), "plan.json", allure.attachment_type.JSON)
             allure.attach.file(
@@ -160,8 +165,12 @@ class CaseItem(pytest.Item):
             )
 
 
-def _out_of_reach(outcome: Outcome) -> bool:
-    return bool(outcome.verdicts) and all(v.state == "not-applicable" for v in outcome.verdicts)
+def _ending(error: BaseException) -> str:
+    """What ended a run: one line for what a user can cause, else all there is to report."""
+    if code_of(error) != KIT_BROKE:
+        return str(error)
+    told = "".join(traceback.format_exception(error))
+    return f"{told}the kit itself broke: please report the lines above"
 
 
 def _verdict(verdict: Verdict, history: History) -> Iterator[str]:

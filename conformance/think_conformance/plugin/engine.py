@@ -8,37 +8,29 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from think_conformance.checkers.base import Verdict, exit_code
-from think_conformance.history.op import History
 from think_conformance.scenarios.base import Scenario
+from think_conformance.shell.ending import INTERRUPTED
 from think_conformance.shell.logbook import logbook
 from think_conformance.shell.order import Order
-from think_conformance.shell.run import Options, Run
+from think_conformance.shell.run import Ended, Options, Run
 from think_conformance.shell.store import Store, fresh_folder
-
-INTERRUPTED = 130
-
-
-class Outcome(Struct, frozen=True):
-    """What came of one case; its history is empty when it was out of reach."""
-
-    verdicts: list[Verdict]
-    history: History
 
 
 class Engine:
-    """Plays cases in parallel, as many at a time as the options say. Not started until it is told to."""
+    """Plays cases in parallel, as many at a time as the options say. Not started until it is told to.
+    `told` grows by lines for the user."""
 
     def __init__(self, order: Order, options: Options) -> None:
         self._order = order
         self._options = options
         self._running = threading.Event()
-        self._outcomes: dict[str, Future[Outcome]] = {}
+        self._outcomes: dict[str, Future[Ended]] = {}
         self._thread: threading.Thread | None = None
+        self._broke: BaseException | None = None
         self.store: Store | None = None
+        self.told: list[str] = []
 
     def start(self, scenarios: list[Scenario], out: Path | None) -> None:
         """Begin to play these, once. UsageError when the folder cannot be used."""
@@ -53,41 +45,41 @@ class Engine:
         self._thread.start()
         self._running.wait()
 
-    def outcome(self, case: str) -> Outcome:
+    def outcome(self, case: str) -> Ended:
         """Waits until the case is over. Raises what ended the run, if that came first."""
         return self._outcomes[case].result()
 
     def stop(self) -> None:
-        """End the run, cut short if cases are left; returns when nothing of it runs any more."""
+        """End the run, cut short if cases are left; returns when nothing of it runs any more. Raises what
+        ended the run before that."""
         if self._thread is None:
             return
         if not all(outcome.done() for outcome in self._outcomes.values()):
             with suppress(RuntimeError):  # it ended by itself just now
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()
+        if self._broke is not None:
+            raise self._broke
 
     def _play(self, options: Options, store: Store) -> None:
-        ended: BaseException = asyncio.CancelledError("the run was stopped")
         try:
-            with logbook(self._order, options, store) as ending:
+            with logbook(self._order, options, store, self.told.append) as ending:
                 ending.exit_code = asyncio.run(self._run(options, store))
         except BaseException as error:
-            ended = error
+            self._broke = error
         finally:
             self._running.set()
+            ended = self._broke or asyncio.CancelledError("the run was stopped")
             for outcome in self._outcomes.values():
                 if not outcome.done():
                     outcome.set_exception(ended)
 
     async def _run(self, options: Options, store: Store) -> int:
-        run = Run(options, store, lambda case, verdicts, _: self._tell(run, case, verdicts))
+        run = Run(options, store, lambda ended: self._outcomes[ended.case].set_result(ended))
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.ensure_future(run.play())
         self._running.set()
         try:
-            return exit_code(await self._task)
+            return await self._task
         except asyncio.CancelledError:
             return INTERRUPTED
-
-    def _tell(self, run: Run, case: str, verdicts: list[Verdict]) -> None:
-        self._outcomes[case].set_result(Outcome(verdicts, run.histories.get(case, [])))

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
 from think_conformance.catalogue.model import Requirement
+from think_conformance.errors import Unknown, UsageError
 from think_conformance.scenarios.base import Scenario
 
 Test = Callable[[Scenario], bool]
 
 
-class Unknown(ValueError):
-    """A name that stands for nothing; the text says which, and what was probably meant."""
-
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        choices = list(known)
-        folded = {choice.casefold(): choice for choice in choices}
-        near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-        hint = f"did you mean `{folded[near[0]]}`?" if near else f"one of: {', '.join(choices[:12])}"
-        super().__init__(f"unknown {what} `{name}`: {hint}")
+NESTING = 50
+"""How deep `not` and parentheses of an expression may stand in each other."""
 
 
 def by_profile(
@@ -56,6 +49,7 @@ class _Parser:
         self._expression = expression
         self._tokens = re.findall(r"[()]|[^\s()]+", expression)
         self._scenarios = scenarios
+        self._depth = 0
 
     def parse(self) -> Test:
         test = self._any()
@@ -78,6 +72,14 @@ class _Parser:
         return lambda s: all(factor(s) for factor in factors)
 
     def _one(self) -> Test:
+        self._depth += 1
+        if self._depth > NESTING:
+            raise UsageError(f"the expression of `-k` is nested more than {NESTING} deep: say it with less")
+        test = self._factor()
+        self._depth -= 1
+        return test
+
+    def _factor(self) -> Test:
         token = self._tokens.pop(0) if self._tokens else ""
         if token == "not":
             negated = self._one()
@@ -95,5 +97,5 @@ class _Parser:
             raise Unknown("scenario or requirement", token, known)
         return lambda s: _matches(token, s)
 
-    def _broken(self) -> ValueError:
-        return ValueError(f"`-k {self._expression}` cannot be read: use words, and, or, not, ( )")
+    def _broken(self) -> UsageError:
+        return UsageError(f"`-k {self._expression}` cannot be read: use words, and, or, not, ( )")

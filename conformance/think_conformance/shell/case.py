@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Kind
 from think_conformance.plan import After, Operation
 from think_conformance.scenarios.base import Scenario
@@ -31,7 +32,12 @@ from think_conformance.wire.frames import (
     ResumeAck,
     ResumeRequest,
 )
+from think_proxy.carriers.abilities import carrier
+from think_proxy.engine import Unsupported
 from think_proxy.plan import Fault, Leg, ProcessAction
+
+LEGS: tuple[Leg, ...] = ("client", "model", "target")
+"""The legs that a case can strike."""
 
 
 class NotReached(Exception):
@@ -39,11 +45,12 @@ class NotReached(Exception):
 
 
 class Case:
-    """A scenario on one agent instance of one target process."""
+    """A scenario on one agent instance of one target process. Raises as `check_faults` does."""
 
     def __init__(
         self, scenario: Scenario, name: str, instance: Instance, world: World, recorder: Recorder
     ) -> None:
+        check_faults(scenario.plan.faults)
         self.scenario = scenario
         self.plan = scenario.plan
         self.name = name
@@ -218,7 +225,8 @@ class Case:
         if went:
             self._record("ok", ids, {"messages": said["messages"]} if op.do == "get-messages" else {})
         else:
-            self._record("info", ids, {"reason": f"the connection did not allow `{op.do}`"})
+            why = client.refusal if op.do in ("connect", "get-messages") else "the connection is not open"
+            self._record("info", ids, {"reason": f"`{op.do}` did not work: {why}"})
 
     def _frame(self, op: Operation, said: dict[str, Any]) -> Frame | None:
         """The frame an operation sends; notes in `said` what it resolved to."""
@@ -291,6 +299,36 @@ class Case:
 
     def _record(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
         self.recorder.append("run", kind, ids, payload)
+
+
+def check_faults(faults: list[Fault]) -> None:
+    """UsageError for the first fault that a case cannot carry out as it is planned: what would not be
+    armed, or in part only, is refused."""
+    for fault in faults:
+        if fault.leg not in LEGS:
+            raise UsageError(
+                f"fault `{fault.id}`: a run cannot strike the leg `{fault.leg}`; it can: {', '.join(LEGS)}"
+            )
+        if fault.leg == "target":
+            _check_on_target(fault)
+            continue
+        if any(action.process == "evict" for action in fault.do):
+            raise UsageError(
+                f"fault `{fault.id}`: `evict` cannot be done from the leg `{fault.leg}`; "
+                "use the leg `target` and `when: {seen: ...}`"
+            )
+        try:
+            carrier(fault.leg, controls_process=fault.leg == "client").moments(fault)
+        except Unsupported as unsupported:
+            raise UsageError(str(unsupported)) from None
+
+
+def _check_on_target(fault: Fault) -> None:
+    others = [name for name in fault.when.__struct_fields__ if name != "seen"]
+    extra = [f"when.{name}" for name in others if getattr(fault.when, name) is not None]
+    extra += ["times"] if fault.times != 1 else []
+    if extra:
+        raise UsageError(f"fault `{fault.id}`: the leg `target` knows no `{extra[0]}`, only `when.seen`")
 
 
 def named(value: Any, name: str) -> Any:

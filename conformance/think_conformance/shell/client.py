@@ -17,9 +17,10 @@ import msgspec
 from aiohttp import ClientWSTimeout, WSMsgType
 from yarl import URL
 
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Kind
 from think_conformance.shell.recorder import Recorder
-from think_conformance.targets.contract import Target, Tls, UsageError
+from think_conformance.targets.contract import Target, Tls
 from think_conformance.wire.codec import decode_server, encode, loads
 from think_conformance.wire.frames import (
     Frame,

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from think_conformance.history.op import OBSERVER, Record
-from think_conformance.shell.process import TargetNotReady
+from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
 from think_conformance.wire.frames import ResumeAck, ResumeRequest
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
 ACK_ANSWER_S = 2.0
 PROBE_ANSWER_S = 5.0
+STARTS = 3
+"""How often a target that dies before it can be asked is brought back."""
 
 
 class Epilogue:
@@ -38,24 +40,34 @@ class Epilogue:
         await case.heal()
         case.world.model.open_all(case.name)
         try:
-            if not case.instance.alive:
-                await case.instance.perform("restart")
+            await self._connect()
             async with asyncio.timeout(self._deadline_s):
                 await self._until_idle()
                 self._phase("idle")
         except TimeoutError:
             self._phase("deadline")
-        except TargetNotReady as dead:
+        except (TargetNotReady, KilledWhileStarting) as dead:
             self._recorder.append("run", "info", {}, {"reason": str(dead)})
             self._phase("deadline")
         await self._ask_for_truth()
         self._phase("end")
 
+    async def _connect(self) -> None:
+        """The observer, to a target that runs; what dies while it is dialled comes back first. Raises
+        TimeoutError when it lives and lets nobody in, or dies each time; as `start` of a process
+        when it does not come back."""
+        instance, observer = self._case.instance, self._case.client(OBSERVER)
+        for _ in range(STARTS):
+            await instance.ensure_running()
+            async with asyncio.timeout(self._deadline_s):
+                while instance.alive:
+                    if await observer.connect():
+                        return
+                    await asyncio.sleep(0.05)  # nobody tells when a refused port opens
+        raise TimeoutError
+
     async def _until_idle(self) -> None:
         observer = self._case.client(OBSERVER)
-        while not observer.connected:
-            if not await observer.connect():
-                await asyncio.sleep(0.05)  # nobody tells when a refused port opens
         asked = 0
         while True:
             asked += 1

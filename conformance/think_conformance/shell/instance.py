@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from think_conformance.shell.client import Endpoint
-from think_conformance.shell.process import TargetProcess
+from think_conformance.shell.client import Client, Endpoint
+from think_conformance.shell.process import TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target
 from think_proxy.carriers.embedded import EmbeddedProxy
@@ -18,9 +18,16 @@ class Instance:
     others share one. What happens to the process is recorded in every case that has joined."""
 
     def __init__(
-        self, target: Target, data_dir: Path, log: Path, env: dict[str, str], args: tuple[str, ...]
+        self,
+        target: Target,
+        data_dir: Path,
+        log: Path,
+        env: dict[str, str],
+        args: tuple[str, ...],
+        seed: int,
     ) -> None:
         self.target = target
+        self._seed = seed
         self._recorders: list[Recorder] = []
         self.process = TargetProcess(
             target, data_dir=data_dir, log_path=log, extra_env=env, record=self._record, extra_args=args
@@ -28,17 +35,38 @@ class Instance:
         self.proxy: EmbeddedProxy
 
     async def start(self) -> None:
-        """Raises TargetNotReady."""
+        """Raises TargetNotReady, also for a server that opens no WebSocket where its target file says.
+        Leaves no process when it raises."""
         await self.process.start()
-        self.proxy = EmbeddedProxy(
-            ("127.0.0.1", self.process.port), journal=self._journal, process=self._on_wire
-        )
-        await self.proxy.start()
+        upstream = ("127.0.0.1", self.process.port)
+        self.proxy = EmbeddedProxy(upstream, journal=self._journal, process=self._on_wire, seed=self._seed)
+        try:
+            await self.proxy.start()
+            await self._say_hello()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _say_hello(self) -> None:
+        """One connection before all cases: every one of them would only find out the same."""
+        client = Client("hello", lambda: self.endpoint("hello"), Recorder(None), lambda: self.epoch)
+        if not await client.connect(follow=False):
+            raise TargetNotReady(
+                f"the target opens no WebSocket at {self.target.path_of('NAME')} ({client.refusal}); "
+                "look at `agent` and `path` in the target file"
+            )
+        await client.close()
+
+    async def ensure_running(self) -> None:
+        """See `TargetProcess.ensure_running`: for everyone who shares this instance, at any time."""
+        await self.process.ensure_running()
 
     async def stop(self) -> None:
         """Bounded; leaves no process."""
-        await self.proxy.close()
-        await self.process.stop()
+        try:
+            await self.proxy.close()
+        finally:
+            await self.process.stop()
 
     @property
     def epoch(self) -> int:

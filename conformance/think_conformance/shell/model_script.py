@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from think_conformance.errors import UsageError, suggest
 from think_conformance.plan import Step
-from think_conformance.targets.contract import UsageError, suggest
 from think_conformance.wire.codec import dumps
 
 Scripts = dict[str, list[list[Step]]]

@@ -11,25 +11,28 @@ import random
 import secrets
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from think_conformance.catalogue.model import requirements
+from think_conformance.errors import Unknown, UsageError
 from think_conformance.plan import Plan
 from think_conformance.scenarios import selection
 from think_conformance.scenarios.base import Scenario, load
+from think_conformance.shell.case import check_faults
 from think_conformance.shell.run import Options
-from think_conformance.targets.contract import Target, UsageError, load_target
+from think_conformance.targets.contract import Target, load_target
 from think_conformance.targets.defects import defects_of
 from think_proxy import plan_file
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What is asked for. `target` is a file, the name of a packaged target, or a URL; `scenarios` None
-    means those that `profiles` and `expression` select; `seed` None is drawn, `jobs` None is one a
-    processor; `timeout_s` is seconds for one case."""
+    """What is asked for. `target` is a file or the name of a packaged target; `scenarios` None means
+    those that `profiles` and `expression` select; `seed` None is drawn, `jobs` None is one a processor;
+    `timeout_s` is seconds for one case."""
 
     target: str = "reference"
     scenarios: list[Scenario] | None = None
@@ -43,13 +46,22 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def options(order: Order) -> Options:
-    """The run. UsageError or ValueError, one line, for whatever a user can get wrong."""
+    """The run. UsageError, one line, for whatever a user can get wrong."""
+    if not 0 < order.timeout_s < inf:
+        raise UsageError(f"--timeout is {order.timeout_s:g}: give a number of seconds above 0")
+    if order.seed is not None and not 0 <= order.seed < 2**63:
+        raise UsageError(f"--seed is {order.seed}: give a whole number from 0 to 2**63 - 1")
     target = load_target(order.target)
+    if target.start is None:
+        raise UsageError("testing a URL comes later: give a target file with `start`")
     if order.defect is not None:
         _check_defect(target, order.defect)
+    scenarios = _selected(order) if order.scenarios is None else order.scenarios
+    for scenario in scenarios:
+        check_faults(scenario.plan.faults)
     return Options(
         target=target,
-        scenarios=_selected(order) if order.scenarios is None else order.scenarios,
+        scenarios=scenarios,
         profiles=frozenset(order.profiles),
         seed=random.SystemRandom().randrange(2**31) if order.seed is None else order.seed,
         nonce=secrets.token_hex(3),
@@ -75,20 +87,25 @@ def environment(order: Order, options: Options) -> dict[str, Any]:
         "seed": options.seed,
         "jobs": options.jobs,
         "repeat": options.repeat,
+        "profiles": sorted(options.profiles),
+        "cases": len(options.scenarios) * options.repeat,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
 def planned(path: Path) -> Scenario:
-    """The scenario that a plan file holds. ValueError names line and column of what is wrong."""
+    """The scenario that a plan file holds. UsageError names line and column of what is wrong."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"plan {path} cannot be read: {error}") from None
-    plan = plan_file.load(text, str(path), Plan)
+    try:
+        plan = plan_file.load(text, str(path), Plan)
+    except plan_file.PlanError as error:
+        raise UsageError(str(error)) from None
     for ident in plan.about.exercises:
         if ident not in requirements():
-            raise selection.Unknown("requirement", ident, requirements())
+            raise Unknown("requirement", ident, requirements())
     about = plan.about
     return Scenario(id=about.scenario, title=about.title, exercises=about.exercises, plan=plan)
 
@@ -105,7 +122,7 @@ def _selected(order: Order) -> list[Scenario]:
 def _check_defect(target: Target, defect: str) -> None:
     known = [d.name for d in defects_of(target)]
     if defect not in known:
-        raise selection.Unknown("defect", defect, known)
+        raise Unknown("defect", defect, known)
 
 
 def _processors() -> int:

@@ -13,13 +13,15 @@ import sys
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import aiohttp
 
+from think_conformance.errors import UsageError
 from think_conformance.shell import ports, watchdog
 from think_conformance.shell.recorder import Append
 from think_conformance.targets.command import command_line, environment, executable
-from think_conformance.targets.contract import Target, UsageError
+from think_conformance.targets.contract import Target
 
 # The shell that becomes the target tells the watchdog its group first: there is no moment at which
 # the kit can die and leave a target that nobody knows of.
@@ -33,7 +35,7 @@ class TargetNotReady(Exception):
 
 
 class KilledWhileStarting(Exception):
-    """A fault killed the target before it was ready: nobody's failure."""
+    """A fault killed, ended or froze the target before it was ready: nobody's failure."""
 
 
 class TargetProcess:
@@ -58,10 +60,9 @@ class TargetProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._exit: asyncio.Task[int] | None = None
         self._watchdog = _Watchdog()
-        self._asked_to_end = False
-        self._paused = False
-        self._killed = False
-        self._starting = asyncio.Lock()
+        self._asked: Literal["run", "end", "die"] = "run"
+        self._frozen = False
+        self._changing = asyncio.Lock()
         self.port = ports.free_port() if target.port is None else target.port
         self.epoch = 0
 
@@ -76,26 +77,28 @@ class TargetProcess:
 
     async def start(self) -> None:
         """Returns when the target answers. TargetNotReady, with nothing left running, if it does not;
-        KilledWhileStarting if `kill` came first."""
-        async with self._starting:
+        KilledWhileStarting if `kill`, `term` or `pause` came first."""
+        async with self._changing:
             if self.alive:
                 raise RuntimeError("the target runs already")
-            try:
-                await self._port_is_free()
-                await self._launch()
-                await self._until_ready()
-            except BaseException as error:
-                if self._killed and isinstance(error, TargetNotReady):
-                    raise KilledWhileStarting(str(error)) from None
-                await self.kill()
-                await self._watchdog.close()
-                raise
-            self._note("ready")
+            await self._start()
+
+    async def ensure_running(self) -> None:
+        """Whatever became of the target, it runs afterwards: a frozen one goes on, one that was asked to
+        end gets its grace, what is dead starts again, and one that lives is left alone. Whoever else
+        asks meanwhile gets the same process. Raises as `start` does."""
+        async with self._changing:
+            if self._asked != "run":
+                await self._end()
+            elif self._frozen:
+                await self.cont()
+            if not self.alive:
+                await self._start()
 
     async def kill(self) -> None:
         """SIGKILL to the whole group; returns when the process is gone."""
-        if self.alive:
-            self._killed = True
+        if self.alive and self._asked != "die":
+            self._asked = "die"
             self._note("kill")
             self._signal(signal.SIGKILL)
         await self._gone()
@@ -104,39 +107,54 @@ class TargetProcess:
         """Ask the group to end, by the stop signal of the target file."""
         if self.alive:
             self._note("term")
-            self._asked_to_end = True
+            self._asked = "end"
             self._signal(signal.Signals[self._target.stop_signal])
 
     async def pause(self) -> None:
         """Freeze the group; its sockets stay open."""
         if self.alive:
             self._note("pause")
-            self._paused = True
+            self._frozen = True
             self._signal(signal.SIGSTOP)
 
     async def cont(self) -> None:
         """Let a frozen group go on."""
         if self.alive:
             self._note("continue")
-            self._paused = False
+            self._frozen = False
             self._signal(signal.SIGCONT)
 
     async def restart(self) -> None:
         """Start again with the same data and port. A process asked to end gets its grace; another
-        one that still runs is killed."""
+        one that still runs is killed. Restarts that find it dead at the same time start it once."""
         await self._end()
-        await self.start()
+        await self.ensure_running()
 
     async def stop(self) -> None:
         """End the target for good: politely, after the grace by force."""
         await self.term()
-        if self._paused:
-            await self.cont()
         await self._end()
         await self._watchdog.close()
 
+    async def _start(self) -> None:
+        self._asked, self._frozen = "run", False
+        try:
+            await self._port_is_free()
+            await self._launch()
+            await self._until_ready()
+        except BaseException as error:
+            overtaken = self._frozen or self._asked != "run"
+            await self.kill()
+            await self._watchdog.close()
+            if overtaken and isinstance(error, TargetNotReady):
+                raise KilledWhileStarting(str(error)) from None
+            raise
+        self._note("ready")
+
     async def _end(self) -> None:
-        if self._asked_to_end:
+        if self._asked == "end":
+            if self._frozen:
+                await self.cont()
             await _within(self._target.restart_grace_s, self._gone())
         await self.kill()
 
@@ -182,7 +200,7 @@ class TargetProcess:
             raise TargetNotReady(f"`{self._command[0]}` cannot be started: {error}") from None
         finally:
             os.close(log)
-        self._process, self._asked_to_end, self._paused, self._killed = process, False, False, False
+        self._process = process
         self.epoch += 1
         self._note("start")
         self._exit = asyncio.create_task(self._watch(process))

@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
+from think_conformance.errors import UsageError
 from think_conformance.history.op import History, Kind, Record, Source
-from think_conformance.targets.contract import UsageError
-from think_conformance.wire.codec import dumps, loads
+from think_conformance.history.reading import read
+from think_conformance.wire.codec import dumps
 
 PAYLOAD_LIMIT = 1_000_000
 """Bytes of JSON that one payload may take."""
@@ -120,23 +121,12 @@ class Recorder:
 
 
 def read_history(path: Path) -> History:
-    """The records of a file. ValueError names the file and the line that is wrong."""
-    history: History = []
+    """The records of a file. UsageError names the file and the line that is wrong."""
     try:
         with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    record = msgspec.convert(loads(line), Record)
-                except ValueError as error:
-                    raise ValueError(f"{path}, line {number}: no record of a history: {error}") from None
-                if record.index != len(history):
-                    raise ValueError(
-                        f"{path}, line {number}: index {record.index} where {len(history)} is due"
-                    )
-                history.append(record)
+            return read(lines, str(path))
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    return history
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _create(path: Path) -> BinaryIO:

@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.agreement import flaky
-from think_conformance.checkers.base import Verdict, judge
+from think_conformance.checkers.base import State, Verdict, worst
+from think_conformance.checkers.tally import Tally
 from think_conformance.history.op import History
 from think_conformance.plan import About, TargetPart
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.case import Case
+from think_conformance.shell.ending import gravest
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.store import Store
@@ -45,12 +45,30 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     defect: str | None = None
 
 
-Progress = Callable[[str, list[Verdict], float], None]
-"""Told once per finished case: its name, its verdicts, its duration in seconds."""
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished case. `missing` says what of the target it needs and there is not: such a case was not
+    played and has no history."""
+
+    case: str
+    verdicts: list[Verdict]
+    history: History
+    took_s: float
+    missing: str = ""
+
+    @property
+    def state(self) -> State:
+        """Its worst."""
+        if self.missing:
+            return "not-applicable"
+        return worst(verdict.state for verdict in self.verdicts)
+
+
+Progress = Callable[[Ended], None]
+"""Told once per case."""
 
 
 class Run:
-    """One run. `verdicts` and `histories` grow as cases end."""
+    """One run, played once."""
 
     def __init__(self, options: Options, store: Store, progress: Progress) -> None:
         self._options = options
@@ -58,15 +76,14 @@ class Run:
         self._progress = progress
         self._shared: Instance | None = None
         self._starting = asyncio.Lock()
-        self.verdicts: list[Verdict] = []
-        self.histories: dict[str, History] = {}
+        self._tally = Tally(options.profiles)
 
-    async def play(self) -> list[Verdict]:
-        """Every case, then what repeats disagree on. Raises TargetNotReady."""
+    async def play(self) -> int:
+        """Every case; the exit code that the verdicts mean. Raises TargetNotReady and UsageError."""
         async with AsyncExitStack() as stack:
             self._stack = stack
             self._data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
-            self._world = World()
+            self._world = World(self._options.seed)
             await self._world.start()
             stack.push_async_callback(self._world.close)
             slots = asyncio.Semaphore(1 if self._alone else self._options.jobs)
@@ -75,10 +92,8 @@ class Run:
                     for case, scenario in self._cases():
                         group.create_task(self._in_turn(slots, case, scenario))
             except ExceptionGroup as failed:
-                raise failed.exceptions[0] from None
-        self.verdicts = flaky(self.verdicts, self.histories)
-        self._store.save_verdicts(self.verdicts)
-        return self.verdicts
+                raise gravest(failed.exceptions) from None
+        return self._tally.exit_code
 
     @property
     def _alone(self) -> bool:
@@ -101,20 +116,16 @@ class Run:
         async with slots:
             started = time.monotonic()
             missing = self._out_of_reach(scenario)
+            history = [] if missing else await self._play_one(case, scenario)
             if missing:
-                verdicts = [
-                    Verdict(requirement=i, case=case, state="not-applicable", reason=missing)
-                    for i in scenario.exercises
-                ]
+                verdicts = self._tally.skip(case, scenario.exercises, missing)
             else:
-                verdicts = await self._play_one(case, scenario)
-            profiles = self._options.profiles
-            if profiles:
-                rows = requirements()
-                verdicts = [v for v in verdicts if rows[v.requirement].profile in profiles]
-            self.verdicts += verdicts
-            self._store.save_verdicts(self.verdicts)
-            self._progress(case, verdicts, time.monotonic() - started)
+                verdicts = self._tally.judge(case, history)
+            self._store.save_verdicts(self._tally.verdicts)
+            took_s = time.monotonic() - started
+            self._progress(
+                Ended(case=case, verdicts=verdicts, history=history, took_s=took_s, missing=missing)
+            )
 
     def _out_of_reach(self, scenario: Scenario) -> str:
         target = self._options.target
@@ -124,7 +135,7 @@ class Run:
             return f"needs: {', '.join(needs)}"
         return f"needs: leg {', '.join(legs)}" if legs else ""
 
-    async def _play_one(self, case: str, scenario: Scenario) -> list[Verdict]:
+    async def _play_one(self, case: str, scenario: Scenario) -> History:
         options = self._options
         name = f"{case.replace('.', '-').replace('@', '-')}-{options.nonce}"
         about = About(scenario.id, scenario.title, scenario.exercises)
@@ -144,15 +155,13 @@ class Run:
                     await instance.stop()
         finally:
             recorder.close()
-        self.histories[case] = recorder.records
-        return judge(recorder.records, requirements())
+        return recorder.records
 
     async def _start(self, case: str | None) -> Instance:
         folder = self._store.case(case) if case else self._store.folder
         data = self._data / (case or "shared")
-        instance = Instance(
-            self._options.target, data, folder / "target.log", self._world.environment, self._args
-        )
+        options, log = self._options, folder / "target.log"
+        instance = Instance(options.target, data, log, self._world.environment, self._args, options.seed)
         await instance.start()
         return instance
 

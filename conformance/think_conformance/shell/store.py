@@ -3,16 +3,20 @@ and finds the way from a saved plan back to its run."""
 
 from __future__ import annotations
 
-import os
+import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from think_conformance.checkers.base import Verdict
+from think_conformance.errors import UsageError
 from think_conformance.plan import Plan
-from think_conformance.targets.contract import UsageError
+from think_conformance.shell.files import write_whole
+from think_conformance.wire.codec import loads
+
+T = TypeVar("T")
 
 
 def fresh_folder() -> Path:
@@ -27,19 +31,37 @@ def target_of(plan: Path) -> str | None:
     if plan.absolute().parent.name != "plan" or not env.exists():
         return None
     try:
-        return msgspec.json.decode(env.read_bytes(), type=_Env).target.spec
-    except (OSError, msgspec.MsgspecError) as error:
+        return _read(env, _Named).target.spec
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{env} does not say which target was run ({error}): name it with --target"
         ) from None
+
+
+def profiles_of(run_dir: Path) -> tuple[str, ...]:
+    """The profiles that were judged in a run; empty for all, and for histories of no run. UsageError
+    when the run directory is broken."""
+    env = run_dir / "env.json"
+    try:
+        return _read(env, _Judged).profiles if env.exists() else ()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{env} does not say which profiles were judged ({error})") from None
 
 
 class _Target(msgspec.Struct):
     spec: str
 
 
-class _Env(msgspec.Struct):
+class _Named(msgspec.Struct):
     target: _Target
+
+
+class _Judged(msgspec.Struct):
+    profiles: tuple[str, ...] = ()
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    return msgspec.convert(loads(path.read_bytes()), kind)
 
 
 class Store:
@@ -74,7 +96,7 @@ class Store:
 
     def save_plan(self, case: str, plan: Plan) -> None:
         """The plan of a case."""
-        self._write(self.plan(case), msgspec.to_builtins(plan))
+        self._write(self.plan(case), plan)
 
     def save_env(self, env: dict[str, Any]) -> None:
         """What was run, by which versions, with which seed."""
@@ -85,10 +107,6 @@ class Store:
         self._write(self.folder / "verdicts.json", verdicts)
 
     def _write(self, path: Path, value: Any) -> None:
-        """Whole or not at all: a reader never sees half a file."""
-        text = msgspec.json.format(msgspec.json.encode(value), indent=1)
-        aside = path.with_suffix(".part")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text + b"\n")
-        aside.replace(path)
+        """Half a surrogate pair, which a target may have sent, is written as its escape."""
+        text = json.dumps(msgspec.to_builtins(value), indent=1, ensure_ascii=False, allow_nan=False)
+        write_whole(path, f"{text}\n".encode(errors="backslashreplace"))

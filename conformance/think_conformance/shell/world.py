@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 from think_conformance.shell.ledger import Ledger
@@ -13,26 +14,32 @@ from think_proxy.carriers.embedded import EmbeddedProxy
 
 class World:
     """One for a run. Cases are told apart by their name: in the marker of a prompt, in the key of an
-    effect."""
+    effect. `seed`: what chance on the model leg is drawn from."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._started = AsyncExitStack()
         self.model = ModelServer()
         self.ledger = Ledger()
         self.model_proxy: EmbeddedProxy
 
     async def start(self) -> None:
-        """All servers listen on loopback."""
-        await self.model.start()
-        await self.ledger.start()
-        host, port = self.model.address
-        self.model_proxy = EmbeddedProxy((host, port), journal=_nobody, process=None, leg="model")
-        await self.model_proxy.start()
+        """All servers listen on loopback; none does when it raises."""
+        async with AsyncExitStack() as started:
+            started.push_async_callback(self.ledger.close)
+            await self.ledger.start()
+            started.push_async_callback(self.model.close)
+            await self.model.start()
+            self.model_proxy = EmbeddedProxy(
+                self.model.address, journal=_nobody, process=None, seed=self._seed, leg="model"
+            )
+            started.push_async_callback(self.model_proxy.close)
+            await self.model_proxy.start()
+            self._started = started.pop_all()
 
     async def close(self) -> None:
         """Bounded."""
-        await self.model_proxy.close()
-        await self.model.close()
-        await self.ledger.close()
+        await self._started.aclose()
 
     @property
     def environment(self) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import string
 import tomllib
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -18,16 +17,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from think_conformance.catalogue.model import Profile
+from think_conformance.errors import UsageError, suggest
 
 Seconds = Annotated[float, Meta(gt=0)]
 Leg = Literal["client", "routing", "model", "effects"]
 
 _PROFILES: tuple[str, ...] = get_args(Profile)
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
-
-
-class UsageError(Exception):
-    """The user's input is wrong. The message is one line: what is wrong, and what to do next."""
 
 
 class Tls(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -38,7 +34,8 @@ class Tls(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
 
 
 class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, kw_only=True):
-    """One implementation under test. Exactly one of `start` (a command) and `url` is given.
+    """One implementation under test. Exactly one of `start` (a command) and `url` is given; only
+    what is started can be tested so far.
 
     `{python}` in `start` and `defects_command` is the interpreter that runs the kit. `cwd` is relative
     to the target file and absolute once loaded; where it is not given, the kit's own folder is used.
@@ -101,14 +98,6 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
         return self.path.format(agent=self.agent, name=quote(instance, safe=""))
 
 
-def suggest(word: str, known: tuple[str, ...] | list[str]) -> str:
-    """The tail of an error message: what was probably meant, else all there is."""
-    near = get_close_matches(word, known, n=1)
-    if near:
-        return f"; did you mean `{near[0]}`?"
-    return f"; known: {', '.join(known)}" if known else ""
-
-
 def packaged_targets() -> list[str]:
     """The names of the targets that come with the kit."""
     entries = files("think_conformance.targets").iterdir()
@@ -125,9 +114,7 @@ def load_target(spec: str) -> Target:
     if spec in packaged_targets():
         packaged = files("think_conformance.targets").joinpath(f"{spec}.toml")
         return _parse(packaged.read_text(encoding="utf-8"), f"target `{spec}`", Path())
-    raise UsageError(
-        f"no target is called `{spec}`{suggest(spec, packaged_targets())}; or give a .toml file or a URL"
-    )
+    raise UsageError(f"no target is called `{spec}`{suggest(spec, packaged_targets())}; or give a .toml file")
 
 
 def _of_url(url: str) -> Target:

@@ -7,7 +7,8 @@ import sys
 
 import msgspec
 
-from think_conformance.targets.contract import Target, UsageError
+from think_conformance.errors import UsageError
+from think_conformance.targets.contract import Target
 
 DEFECTS_TIMEOUT_S = 30
 

@@ -53,6 +53,11 @@ class Agent:
         self._restore(Rows())
 
     @property
+    def label(self) -> str:
+        """What a log calls it."""
+        return f"{self._kind}/{self._name}"
+
+    @property
     def messages(self) -> list[Message]:
         """The stored transcript (WIRE-14)."""
         return self._life.transcript.messages
@@ -153,7 +158,7 @@ class Agent:
                 return
             request_id = again
         try:
-            body = parse(frame.init)
+            body = parse(frame)
             self._check(body)
         except BadRequest as bad:
             self._refuse(conn, request_id, str(bad))

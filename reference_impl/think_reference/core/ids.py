@@ -7,9 +7,9 @@ from uuid import UUID, uuid5
 _SPACE = UUID("5f0a6c1e-8a55-5c0e-9d6f-2f8f1c1f7a10")
 
 
-def run_id(agent: str, root: str, run: int) -> str:
-    """The request id of a recovery run."""
-    return _derived("run", agent, root, run)
+def run_id(agent: str, root: str, run: int, clash: int = 0) -> str:
+    """The request id of a recovery run; `clash` as below, since a client can derive it too."""
+    return _derived("run", agent, root, run, clash)
 
 
 def answer_id(agent: str, root: str, run: int, clash: int = 0) -> str:

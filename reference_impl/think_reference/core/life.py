@@ -288,7 +288,16 @@ class Life:
         limits = Limits(self._application.max_attempts, self._application.terminal_message)
         moved_on = any(t.order > turn.order and t.message_id is not None for t in self.turns)
         base = self.transcript.get(turn.message_id)
-        decided = put_back(self._name, turn, chunks, base, limits, moved_on=moved_on, now=self._orders.now)
+        decided = put_back(
+            self._name,
+            turn,
+            chunks,
+            base,
+            limits,
+            taken=self.turns,
+            moved_on=moved_on,
+            now=self._orders.now,
+        )
         writes: list[Write] = [PutTurn(decided.ended)]
         self.turns.put(decided.ended)
         if decided.partial is not None:

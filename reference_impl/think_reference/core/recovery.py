@@ -6,7 +6,8 @@ is the interruption; there is no other sign of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,11 +48,13 @@ def put_back(
     base: Message | None,
     limits: Limits,
     *,
+    taken: Container[str],
     moved_on: bool,
     now: float,
 ) -> PutBack:
     """Decide on one interrupted run. chunks: what is stored of it. base: the stored message it was
-    extending. moved_on: a newer turn has started meanwhile (TURN-52), so this one is not resumed."""
+    extending. taken: the request ids there are. moved_on: a newer turn has started meanwhile
+    (TURN-52), so this one is not resumed."""
     builder = rebuilt(turn, chunks, base)
     partial = settled(builder.message) if builder.has_content else None
     if moved_on:
@@ -60,9 +63,10 @@ def put_back(
     if exhausted(attempt, limits.max_attempts):
         return PutBack(turn.ended("error", limits.terminal_message), None, partial)
     extends = partial is not None or turn.continuation
+    ids = (run_id(agent, turn.root, turn.run + 1, clash) for clash in count())
     successor = replace(
         turn,
-        id=run_id(agent, turn.root, turn.run + 1),
+        id=next(i for i in ids if i not in taken),
         run=turn.run + 1,
         state="queued",
         kind="continue" if extends else "retry",

@@ -1,4 +1,8 @@
-"""The body of a chat request, read and checked (wire protocol section 4.1)."""
+"""A chat request, read and checked (wire protocol section 4.1).
+
+The one door of what clients say: behind it, ids can be stored and every field of a message that is ever
+read has its type.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,20 @@ from typing import Any
 from msgspec import Struct
 
 from think_conformance.wire.codec import loads
-from think_conformance.wire.frames import Message, RequestInit
+from think_conformance.wire.frames import ChatRequest, Message
 from think_reference.core.bounds import MAX_DEPTH, too_deep
 
 ROLES = ("user", "assistant", "system")
 KNOWN = ("messages", "trigger", "clientTools")
+
+NEEDED = {"text": ("text",), "reasoning": ("text",), "dynamic-tool": ("toolCallId", "toolName")}
+"""Part type -> the texts it must have. One of a type that is not read has only its type."""
+
+TOOL_NEEDED = ("toolCallId",)
+"""The same for every type `tool-<name>`."""
+
+OPTIONAL = ("state", "errorText")
+"""What is a text in a part of these types, if it is there (section 7.1)."""
 
 
 class BadRequest(Exception):
@@ -41,8 +54,11 @@ class ChatBody(Struct, frozen=True):
         return next((m["id"] for m in reversed(self.messages) if m["role"] == "user"), None)
 
 
-def parse(init: RequestInit) -> ChatBody:
+def parse(request: ChatRequest) -> ChatBody:
     """The body of a request; raises BadRequest."""
+    if not _is_id(request.id):
+        raise BadRequest("`id` must be a text of Unicode characters")
+    init = request.init
     if init.method != "POST":
         raise BadRequest("`init.method` must be POST")
     if init.body is None:
@@ -57,17 +73,50 @@ def parse(init: RequestInit) -> ChatBody:
     if too_deep(body):
         raise BadRequest(f"`init.body` is nested more than {MAX_DEPTH} deep")
     for index, message in enumerate(messages):
-        if not _is_message(message):
-            raise BadRequest(f"`messages[{index}]` must be an object with id, role and parts")
+        _check_message(f"messages[{index}]", message)
     custom = {k: v for k, v in body.items() if k not in KNOWN}
     return ChatBody(messages, body.get("trigger") == "regenerate-message", custom)
 
 
-def _is_message(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("id"), str)
-        and value["id"] != ""
-        and value.get("role") in ROLES
-        and isinstance(value.get("parts"), list)
+def _check_message(where: str, message: Any) -> None:
+    good = (
+        isinstance(message, dict)
+        and _is_id(message.get("id"))
+        and message.get("role") in ROLES
+        and isinstance(message.get("parts"), list)
     )
+    if not good:
+        raise BadRequest(f"`{where}` must be an object with id, role and parts")
+    for index, part in enumerate(message["parts"]):
+        if problem := _problem(part):
+            raise BadRequest(f"`{where}.parts[{index}]` {problem}")
+
+
+def _problem(part: Any) -> str | None:
+    """What is wrong with a part; None for a good one and for one of an unknown type (WIRE-120)."""
+    if not isinstance(part, dict):
+        return "must be an object"
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return "needs a text `type`"
+    needed = TOOL_NEEDED if kind.startswith("tool-") else NEEDED.get(kind)
+    if needed is None:
+        return None
+    for field in needed:
+        if not isinstance(part.get(field), str):
+            return f"needs a text `{field}`"
+    for field in OPTIONAL:
+        if not isinstance(part.get(field), str | None):
+            return f"has a `{field}` that is no text"
+    return None
+
+
+def _is_id(value: object) -> bool:
+    """Whether it can name a row: what a split emoji leaves may stand in a text, never in a name."""
+    if not isinstance(value, str) or value == "":
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -7,6 +7,7 @@ transaction is committed before anything behind it is sent.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -40,9 +41,11 @@ from think_reference.core.events import (
     ToolReturned,
 )
 from think_reference.shell import clock
-from think_reference.shell.journal import Journal
+from think_reference.shell.journal import Journal, JournalError, LoadError
 from think_reference.shell.model import Model, ModelError
 from think_reference.shell.outbox import Outbox
+
+_log = logging.getLogger(__name__)
 
 MAX_OUTPUT = 1_048_576
 """Characters of JSON that a tool's result may have. A chunk with it is small enough to store (WIRE-82)."""
@@ -51,7 +54,7 @@ MAX_OUTPUT = 1_048_576
 class Driver:
     """One loaded agent, until it is stopped: no later instance shares its journal handle, so nothing
     of this one can write when another is loaded. `evicted` is told that the agent was dropped and in how
-    many seconds it wants to wake; `fatal` of an error after which nothing may be sent any more."""
+    many seconds it wants to wake; `fatal` of a journal that cannot be written: the process must end."""
 
     def __init__(
         self,
@@ -80,8 +83,13 @@ class Driver:
         return not self._outboxes and self._agent.idle
 
     def load(self) -> None:
-        """Take over the journal; raises JournalError."""
-        self._perform(self._agent.load(self._journal.read(), clock.now()))
+        """Take over the journal; raises JournalError and LoadError."""
+        try:
+            self._perform(self._agent.load(self._journal.read(), clock.now()))
+        except (JournalError, LoadError):
+            raise
+        except Exception as error:
+            raise LoadError(f"{self._agent.label} cannot be loaded: {error!r}") from error
 
     def connect(self, outbox: Outbox) -> int:
         """Add a connection; its number."""
@@ -113,10 +121,13 @@ class Driver:
             return
         try:
             self._perform(self._agent.handle(event, clock.now()))
-        except Exception as error:
+        except JournalError as error:
             # what was not stored must not be shown, and what the agent holds is not what is stored
             self.stop()
             self._fatal(error)
+        except Exception:  # its next connection finds it as it is stored
+            _log.exception("%s is dropped", self._agent.label)
+            self._drop(None)
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:

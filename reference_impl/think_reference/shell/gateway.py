@@ -8,7 +8,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from think_conformance.wire.codec import dumps
 from think_reference.shell.host import Host
-from think_reference.shell.journal import JournalError
+from think_reference.shell.journal import JournalError, LoadError
 from think_reference.shell.outbox import Outbox
 
 MAX_FRAME = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ class Gateway:
             return web.Response(status=400, text="Invalid request")
         try:
             driver = self._host.agent(kind, name)
-        except JournalError as error:
+        except (JournalError, LoadError) as error:
             return web.Response(status=500, text=str(error))
         if request.headers.get("Upgrade", "").lower() == "websocket":
             return await self._chat(request, kind, name)
@@ -57,7 +57,7 @@ class Gateway:
         await socket.prepare(request)
         try:  # again: it may have been dropped while the socket was prepared
             driver = self._host.agent(kind, name)
-        except JournalError as error:
+        except (JournalError, LoadError) as error:
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:120])
             return socket
         outbox = Outbox(socket.send_str, lambda: self._cut_off(request, socket), lambda: _abort(request))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +15,10 @@ from think_reference.core.application import Storage
 from think_reference.core.names import kebab
 from think_reference.core.policies import Policies
 from think_reference.shell.driver import Driver
-from think_reference.shell.journal import Journal, JournalError, path_of, unfinished
+from think_reference.shell.journal import Journal, JournalError, LoadError, path_of, unfinished
 from think_reference.shell.model import Model
+
+_log = logging.getLogger(__name__)
 
 UNLOAD_S = 60.0
 """How long an agent is at least idle before it is unloaded; twice that at most."""
@@ -51,27 +55,24 @@ class Host:
         return kind in self._classes
 
     def restore(self) -> None:
-        """Load every agent with unfinished work: it is put back before anyone can connect. From now
-        on idle agents are unloaded."""
+        """Load every agent with unfinished work: it is put back before anyone can connect; one that
+        cannot be loaded is set aside. From now on idle agents are unloaded. Raises JournalError."""
         for kind, name in unfinished(self._folder):
             if self.serves(kind):
-                self.agent(kind, name)
+                with suppress(LoadError):
+                    self.agent(kind, name)
         self._sweep()
 
     def agent(self, kind: str, name: str) -> Driver:
-        """The agent, loaded if it was not; raises JournalError."""
+        """The agent, loaded if it was not; raises JournalError and, logged, LoadError."""
         key = (kind, name)
         self._idle.discard(key)
         if key not in self._drivers:
-            journal = Journal(path_of(self._folder, kind, name), kind, name, durable=self._durable)
-            agent = Agent(name, kind, self._classes[kind], self._policies)
-            driver = Driver(agent, journal, self._model, partial(self._on_evicted, key), self._fatal)
             try:
-                driver.load()
-            except JournalError:
-                driver.stop()
+                self._drivers[key] = self._load(key)
+            except LoadError as error:
+                _log.error("%s", error)
                 raise
-            self._drivers[key] = driver
             if wake := self._wakes.pop(key, None):
                 wake.cancel()
         return self._drivers[key]
@@ -84,6 +85,18 @@ class Host:
         for driver in self._drivers.values():
             driver.stop()
 
+    def _load(self, key: Key) -> Driver:
+        kind, name = key
+        agent = Agent(name, kind, self._classes[kind], self._policies)
+        journal = Journal(path_of(self._folder, kind, name), kind, name, durable=self._durable)
+        driver = Driver(agent, journal, self._model, partial(self._on_evicted, key), self._fatal)
+        try:
+            driver.load()
+        except (JournalError, LoadError):
+            driver.stop()
+            raise
+        return driver
+
     def _on_evicted(self, key: Key, wake_s: float | None) -> None:
         del self._drivers[key]
         if wake_s is not None:
@@ -92,7 +105,8 @@ class Host:
     def _wake(self, key: Key) -> None:
         """The heartbeat of an agent that nobody connected to since it was dropped (TURN-29)."""
         try:
-            self.agent(*key)
+            with suppress(LoadError):
+                self.agent(*key)
         except JournalError as error:
             self._fatal(error)
 

@@ -7,6 +7,7 @@ serve one agent.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -34,6 +35,8 @@ from think_reference.core.turn import Turn
 SUFFIX = ".sqlite3"
 LOCK_S = 1.0
 
+_log = logging.getLogger(__name__)
+
 _SCHEMA = """
 create table if not exists agent (kind text not null, name text not null);
 create table if not exists turn (
@@ -54,11 +57,16 @@ _PUT_TURN = "insert or replace into turn values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 
 
 class JournalError(Exception):
-    """The journal cannot be opened, read or written; the text says which and why."""
+    """The journal cannot be opened or written; the text says which and why."""
+
+
+class LoadError(Exception):
+    """What a journal holds makes no agent; the text says which and why. It concerns no other agent."""
 
 
 class Journal:
-    """The open file. `path` from `path_of`; kind and name are written inside it."""
+    """The open file. `path` from `path_of`; kind and name are written inside it. Raises JournalError,
+    and LoadError for a file that is no database."""
 
     def __init__(self, path: Path, kind: str, name: str, *, durable: bool = False) -> None:
         self._path = path
@@ -71,17 +79,17 @@ class Journal:
             if self._db.execute("select 1 from agent").fetchone() is None:
                 self._db.execute("insert into agent values (?, ?)", (kind, name))
         except sqlite3.Error as error:
-            raise JournalError(f"{path}: {error}") from error
+            raise _failure(path, error) from error
 
     def read(self) -> Rows:
-        """Everything that is stored."""
+        """Everything that is stored. Raises LoadError."""
         try:
             return self._read()
         except (sqlite3.Error, msgspec.MsgspecError, ValueError) as error:
-            raise JournalError(f"{self._path}: {error}") from error
+            raise LoadError(f"{self._path}: {error}") from error
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Do all of these, or none; on return they are committed."""
+        """Do all of these, or none; on return they are committed. Raises JournalError."""
         try:
             self._db.execute("begin immediate")
             for write in writes:
@@ -118,7 +126,8 @@ def path_of(folder: Path, kind: str, name: str) -> Path:
 
 
 def unfinished(folder: Path) -> list[tuple[str, str]]:
-    """(kind, name) of every agent in the folder with a turn that has not ended."""
+    """(kind, name) of every agent in the folder with a turn that has not ended. What is no journal is
+    logged and left alone. Raises JournalError."""
     return [owner for path in sorted(folder.glob(f"*{SUFFIX}")) for owner in _owner_if_unfinished(path)]
 
 
@@ -136,21 +145,33 @@ def _owner_if_unfinished(path: Path) -> list[tuple[str, str]]:
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise JournalError(f"{path}: {error}") from error
+        failure = _failure(path, error)
+        if isinstance(failure, JournalError):
+            raise failure from error
+        _log.error("%s", failure)
+        return []
+
+
+def _failure(path: Path, error: sqlite3.Error) -> JournalError | LoadError:
+    """A file that is locked or out of reach is the operator's business; a broken one is its agent's."""
+    kind = JournalError if isinstance(error, sqlite3.OperationalError) else LoadError
+    return kind(f"{path}: {error}")
 
 
 def _turn(row: tuple[Any, ...]) -> Turn:
     fields = dict(zip(Turn.__struct_fields__, row, strict=True))
     fields["message_ids"] = loads(fields["message_ids"])
     fields["body"] = loads(fields["body"])
+    fields["error"] = loads(fields["error"])
     return msgspec.convert(fields, Turn)
 
 
 def _put_turn(db: sqlite3.Connection, write: PutTurn) -> None:
     t = write.turn
-    ids, body = dumps(t.message_ids), dumps(t.body)
+    # as JSON, since an error quotes texts that may hold half a surrogate, which SQLite cannot
+    ids, body, error = dumps(t.message_ids), dumps(t.body), dumps(t.error)
     place = (t.id, t.root, t.run, t.order, t.kind, t.state, t.outcome, ids, t.anchor)
-    db.execute(_PUT_TURN, (*place, t.message_id, body, t.attempt, t.evaluated_at, t.error))
+    db.execute(_PUT_TURN, (*place, t.message_id, body, t.attempt, t.evaluated_at, error))
 
 
 def _add_chunk(db: sqlite3.Connection, write: AddChunk) -> None:

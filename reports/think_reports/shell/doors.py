@@ -1,6 +1,6 @@
 """The entry points of the group `think_conformance.reports`: a run directory in, a report out.
 
-Each raises ValueError, one line, when the directory cannot be read or written.
+Each raises UsageError, one line, when the directory cannot be read or written.
 """
 
 from __future__ import annotations

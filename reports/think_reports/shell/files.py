@@ -1,12 +1,11 @@
 """Reads run directories and writes reports into them.
 
 A run directory holds env.json, verdicts.json and cases/<case>/history.jsonl. Whatever of it is missing
-or broken is a ValueError of one line that names the file.
+or broken is a UsageError of one line that names the file.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -15,8 +14,11 @@ import msgspec
 
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.base import Verdict
+from think_conformance.errors import UsageError
 from think_conformance.history.op import History
+from think_conformance.shell.files import write_whole
 from think_conformance.shell.recorder import read_history
+from think_conformance.wire.codec import loads
 from think_reports.model import Environment, RunReport, build
 
 T = TypeVar("T")
@@ -36,14 +38,10 @@ def report(run_dir: Path) -> RunReport:
 def write(run_dir: Path, name: str, text: str) -> Path:
     """Write `run_dir/name` whole or not at all, readable by its owner only; its path."""
     path = run_dir / name
-    aside = path.with_name(f".{name}.part")
     try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        aside.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     return path
 
 
@@ -55,8 +53,8 @@ def histories(run_dir: Path) -> Iterator[tuple[str, History]]:
 
 def _read(path: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.convert(loads(path.read_bytes()), kind)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not what a run writes: {error}") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not what a run writes: {error}") from None

@@ -77,7 +77,7 @@ def test_a_defect_and_a_version_are_named() -> None:
     target = msgspec.structs.replace(ENVIRONMENT.target, version="2.1", defect="two-terminals")
     env = msgspec.structs.replace(ENVIRONMENT, target=target, exit_code=None, duration_s=None)
     text = page(build(env, [], [], CATALOGUE)).text
-    assert "inconclusive mine 2.1 with the deliberate defect two-terminals" in text
+    assert "unfinished mine 2.1 with the deliberate defect two-terminals" in text
     assert "exit code unfinished" in text
     assert "took" not in text
 

@@ -20,6 +20,7 @@ from sample_run import (
     terminal,
 )
 from think_conformance.checkers.base import Verdict
+from think_conformance.errors import UsageError
 from think_conformance.history.content import COVER
 from think_conformance.history.op import History, Record
 from think_conformance.history.plain import LIMIT
@@ -122,7 +123,7 @@ def test_a_case_that_was_cut_short_is_inconclusive(records: History) -> None:
 
 
 def test_an_unknown_requirement_is_one_line() -> None:
-    with pytest.raises(ValueError, match="`Z-9`"):
+    with pytest.raises(UsageError, match="`Z-9`"):
         build(ENVIRONMENT, [Verdict("Z-9", "stop", "passed")], [], CATALOGUE)
 
 

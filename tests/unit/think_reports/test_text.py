@@ -40,8 +40,22 @@ def test_the_last_line_says_it_all(states: tuple[State, ...], line: str) -> None
     assert last_line(*states) == line
 
 
-def test_a_run_that_did_not_end_says_so() -> None:
-    assert last_line("passed", exit_code=None).endswith("-> unfinished")
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (None, "unfinished: 1 passed so far, 1 of ? cases begun, seed 7 -> unfinished"),
+        (3, "broken: 1 passed so far, 1 of ? cases begun, seed 7 -> exit 3"),
+        (5, "not-ready: 1 passed so far, 1 of ? cases begun, seed 7 -> exit 5"),
+        (130, "interrupted: 1 passed so far, 1 of ? cases begun, seed 7 -> exit 130"),
+    ],
+)
+def test_a_run_that_was_cut_short_is_never_headed_as_a_pass(code: int | None, line: str) -> None:
+    assert last_line("passed", exit_code=code) == line
+
+
+def test_a_run_that_was_cut_short_says_how_much_there_was_to_do() -> None:
+    env = msgspec.structs.replace(ENVIRONMENT, exit_code=130, cases=43)
+    assert "0 of 43 cases begun" in render(build(env, [], [], CATALOGUE)).splitlines()[-1]
 
 
 def test_a_failure_is_explained_by_sentence_reason_and_frames() -> None:

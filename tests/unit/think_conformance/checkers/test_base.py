@@ -16,7 +16,6 @@ from think_conformance.checkers.base import (
     State,
     Verdict,
     check,
-    collapse,
     collect,
     exit_code,
     finding,
@@ -24,6 +23,7 @@ from think_conformance.checkers.base import (
     load,
     worst,
 )
+from think_conformance.errors import UsageError
 
 
 def row(ident: str = "X-1", **more: Any) -> Requirement:
@@ -117,10 +117,12 @@ def doubtful(kind: str) -> Story:
             story.fault("late", {"cut": "reset"}, fires_on=a, outcome="timeout")
         case "not played":
             story.gives_up()
+        case "not of the plan":
+            story.record("model", "fail", {}, {"reason": "a prompt without a marker"})
     return story.epilogue(user(), answer("w1 "))
 
 
-@pytest.mark.parametrize("kind", ["never fired", "not carried out", "not played"])
+@pytest.mark.parametrize("kind", ["never fired", "not carried out", "not played", "not of the plan"])
 def test_a_plan_that_did_not_happen_passes_nothing(kind: str) -> None:
     assert state(doubtful(kind), found("holds")) == "inconclusive"
     assert state(doubtful(kind), found("broken")) == "failed"
@@ -131,6 +133,39 @@ def test_a_fault_of_the_plan_that_was_not_even_armed_never_fired() -> None:
     story = whole(plan={"faults": [{"id": "late", "leg": "client", "do": [{"drop": True}]}]})
     (verdict,) = verdicts(story, found("holds"))
     assert (verdict.state, verdict.reason) == ("inconclusive", "the fault late never fired")
+
+
+def test_a_model_call_outside_the_plan_is_named() -> None:
+    (verdict,) = verdicts(doubtful("not of the plan"), found("holds"))
+    assert verdict.reason == "a model call was not of the plan: a prompt without a marker"
+
+
+# ---- what the target refused ------------------------------------------------------------------
+
+
+def refused(**more: Any) -> Story:
+    """A whole case, but for its configuration."""
+    story = Story(**more)
+    story.record("run", "fail", {}, {"reason": "the agent could not be configured: no such method"})
+    plain_turn(story, [story.open("a")])
+    return story.epilogue(user(), answer("w1 "))
+
+
+@pytest.mark.parametrize("said", ["holds", "broken", "nothing"])
+@pytest.mark.parametrize("level", ["MUST", "SHOULD"])
+def test_what_a_refused_method_keeps_from_being_tested_is_not_testable(said: str, level: str) -> None:
+    (verdict,) = verdicts(refused(exercises=["X-1"]), found(said), row(level=level))
+    assert (verdict.state, verdict.evidence) == ("not-testable", [2])
+    assert "`configure`" in verdict.reason
+    assert "no such method" in verdict.reason
+
+
+def test_nothing_else_of_such_a_case_is_judged() -> None:
+    assert verdicts(refused(), found("broken")) == []
+
+
+def test_what_is_not_claimed_needs_nothing() -> None:
+    assert state(refused(exercises=["X-1"], claims=[]), found("broken")) == "not-applicable"
 
 
 def unquiet(kind: str) -> Story:
@@ -155,10 +190,10 @@ def test_without_quiet_nothing_that_needs_it_passes(kind: str) -> None:
 
 
 def test_a_history_without_a_head_is_refused() -> None:
-    with pytest.raises(ValueError, match="case record"):
+    with pytest.raises(UsageError, match="case record"):
         judge([], {})
     headless = Story().history[1:]
-    with pytest.raises(ValueError, match="case record"):
+    with pytest.raises(UsageError, match="case record"):
         judge(headless, {})
 
 
@@ -184,15 +219,8 @@ def test_every_row_has_a_check_and_every_check_a_row() -> None:
 # ---- adding up --------------------------------------------------------------------------------
 
 
-def verdict(requirement: str, state: State, case: str = "c") -> Verdict:
-    return Verdict(requirement, case, state)
-
-
-def test_the_worst_of_a_requirement_wins() -> None:
-    found = collapse(
-        [verdict("A", "passed"), verdict("A", "failed", "d"), verdict("B", "warned"), verdict("A", "failed")]
-    )
-    assert found == {"A": verdict("A", "failed", "d"), "B": verdict("B", "warned")}
+def verdict(requirement: str, state: State) -> Verdict:
+    return Verdict(requirement, "c", state)
 
 
 def test_the_order_of_states_is_total() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
+from think_conformance.catalogue.model import requirements
+from think_conformance.checkers.base import judge, load
 from think_conformance.history.views import View
 
 
@@ -25,6 +26,11 @@ def grey() -> Story:
     return story
 
 
+@pytest.mark.parametrize("requirement", load())
+def test_no_check_at_all_takes_silence_for_an_answer(requirement: str) -> None:
+    assert said(requirement, grey()) == "nothing"
+
+
 CORE = [
     "TURN-150",
     "WIRE-85",
@@ -42,11 +48,6 @@ CORE = [
 @pytest.mark.parametrize("requirement", CORE)
 def test_a_plain_turn_holds(requirement: str) -> None:
     assert said(requirement, green()) == "holds"
-
-
-@pytest.mark.parametrize("requirement", CORE)
-def test_a_history_without_a_turn_shows_nothing(requirement: str) -> None:
-    assert said(requirement, grey()) == "nothing"
 
 
 # ---- outcomes ---------------------------------------------------------------------------------
@@ -87,6 +88,108 @@ def test_nobody_to_ask_is_no_verdict_on_a_missing_outcome() -> None:
     story.begin()
     story.record("run", "epilogue", {}, {"phase": "end"})
     assert said("TURN-150", story) != "broken"
+
+
+def never_back(reason: str, *, outcome: str = "error", leg: str = "target", told: str = "started") -> Story:
+    """A streaming turn, a kill, a start that fails for this reason, and again in the epilogue."""
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.start(a)
+    ids = {"fault": "f", "token": "f#1"}
+    story.record("run", "fault-planned", ids, {"leg": leg, "when": {}, "do": [{"process": "restart"}]})
+    story.record("run", "fault-fired", ids, {"leg": leg})
+    story.kill(a, calls=[1])
+    story.record("process", "process", {"epoch": 2}, {"action": "start"})
+    story.record("run", "fault-done", ids, {"did": [], "outcome": outcome, "reason": reason})
+    story.begin()
+    story.record("run", "info", {}, {"reason": told})
+    story.record("run", "epilogue", {}, {"phase": "deadline"})
+    story.record("run", "epilogue", {}, {"phase": "end"})
+    return story
+
+
+EXITED = "the target exited at once with code 1; see target.log"
+TAKEN = "port 2 is taken by a process that is not the target; end it"
+
+
+def done(story: Story) -> int:
+    return next(r.index for r in story.history if r.kind == "fault-done")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [EXITED, f"TargetNotReady: {EXITED}", "the target did not get ready: no answer", "the target was ended"],
+)
+def test_a_turn_lost_with_a_target_that_does_not_come_back_is_broken(reason: str) -> None:
+    story = never_back(reason)
+    found = load()["TURN-150"](View(story.history))
+    assert (found.said, found.evidence[-1]) == ("broken", done(story))
+    assert "did not come back" in found.reason
+
+
+def test_who_does_not_come_back_in_the_epilogue_is_no_better() -> None:
+    story = never_back("5 s", outcome="timeout", told=EXITED)
+    assert load()["TURN-150"](View(story.history)).evidence[-1] == done(story) + 3
+
+
+def ends_by_itself(*told: str) -> tuple[Story, int]:
+    """A turn, and a target that exits when the observer calls; `told` of the starts that followed."""
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.start(a)
+    story.close(a)
+    story.begin()
+    ended = story.record("process", "process", {"epoch": 1}, {"action": "exit", "code": 1})
+    for reason in told:
+        story.record("run", "info", {}, {"reason": reason})
+    story.record("run", "epilogue", {}, {"phase": "deadline"})
+    story.record("run", "epilogue", {}, {"phase": "end"})
+    story.record("process", "process", {"epoch": 1}, {"action": "exit"})
+    return story, ended
+
+
+def test_a_target_that_ends_by_itself_and_is_dead_at_the_end_is_lost_too() -> None:
+    story, ended = ends_by_itself()
+    assert load()["TURN-150"](View(story.history)).evidence[-1] == ended
+
+
+@pytest.mark.parametrize("reason", [TAKEN, "command not found: `x`"])
+def test_one_that_could_not_be_launched_again_is_not(reason: str) -> None:
+    story, _ = ends_by_itself(reason)
+    assert said("TURN-150", story) != "broken"
+
+
+@pytest.mark.parametrize(("reason", "blamed"), [(EXITED, ["TURN-150"]), (TAKEN, [])])
+def test_nothing_but_the_invariant_speaks_of_a_target_that_is_gone(reason: str, blamed: list[str]) -> None:
+    history = never_back(reason, told=reason).history
+    states = {v.requirement: v.state for v in judge(history, requirements(), exercised=requirements())}
+    assert [i for i, state in states.items() if state in ("failed", "warned")] == blamed
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        never_back(TAKEN),
+        never_back(f"TargetNotReady: {TAKEN}"),
+        never_back("port 2 is answered by a process outside the target's process group"),
+        never_back(EXITED, told=TAKEN),
+        never_back("command not found: `x`"),
+        never_back("healed before the list was done"),
+        never_back("5 s", outcome="timeout"),
+    ],
+)
+def test_who_was_kept_from_coming_back_is_not_to_blame(story: Story) -> None:
+    assert said("TURN-150", story) != "broken"
+
+
+def test_who_comes_back_late_is_asked_like_anybody() -> None:
+    story = never_back(EXITED)
+    del story.history[done(story) + 1 :]
+    story.restart()
+    assert said("TURN-150", story.epilogue(user(), answer("w1 "))) == "holds"
 
 
 def test_a_request_that_left_no_trace_may_vanish() -> None:

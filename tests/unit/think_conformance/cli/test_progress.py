@@ -10,7 +10,13 @@ from rich.console import Console
 
 from think_conformance.checkers.base import State, Verdict
 from think_conformance.cli.progress import progress
+from think_conformance.shell.run import Ended
 from think_conformance.shell.store import Store
+
+
+def ended(case: str, *states: State, took_s: float = 1.25, missing: str = "") -> Ended:
+    verdicts = [Verdict("A-1", case, state) for state in states]
+    return Ended(case=case, verdicts=verdicts, history=[], took_s=took_s, missing=missing)
 
 
 def shown(folder: Path, *cases: tuple[str, State], terminal: bool) -> str:
@@ -20,7 +26,7 @@ def shown(folder: Path, *cases: tuple[str, State], terminal: bool) -> str:
     )
     with progress(len(cases), Store(folder / "run"), console) as told:
         for case, state in cases:
-            told(case, [Verdict("A-1", case, state)], 1.25)
+            told(ended(case, state))
     return out.getvalue()
 
 
@@ -59,6 +65,21 @@ def test_a_terminal_in_ci_gets_lines(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_case_without_verdicts_needs_a_look(tmp_path: Path) -> None:
     out = io.StringIO()
     with progress(1, Store(tmp_path / "run"), Console(file=out, width=200)) as told:
-        told("one.case", [], 0.1)
+        told(ended("one.case"))
     assert "inconclusive" in out.getvalue()
     assert "replay" in out.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("states", [(), ("not-applicable",)])
+def test_a_case_that_was_not_played_is_a_line_with_its_reason(
+    states: tuple[State, ...], terminal: bool, tmp_path: Path
+) -> None:
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=terminal, width=200, highlight=False, _environ={"TERM": "xterm"}
+    )
+    with progress(1, Store(tmp_path / "run"), console) as told:
+        told(ended("one.case", *states, missing="needs: leg routing"))
+    assert "one.case (needs: leg routing)" in out.getvalue()
+    assert "replay" not in out.getvalue()

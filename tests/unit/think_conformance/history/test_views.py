@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from histories import Story, answer, plain_turn, user
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
 from think_conformance.history.views import View
 
@@ -258,5 +259,5 @@ def test_a_flood_of_invented_ids_stays_bounded() -> None:
 
 
 def test_a_broken_head_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="case record"):
+    with pytest.raises(UsageError, match="case record"):
         View([Record(0, 0.0, "run", "case", {}, {"case": 7})])

@@ -97,3 +97,63 @@ def test_which_faults_leave_no_answer(action: Any, breaks: bool) -> None:
     story = Story()
     story.fault("f", action, leg="model", fires_on="")
     assert [fault.breaks for fault in View(story.history).faults] == [breaks]
+
+
+# ---- what the target refused ------------------------------------------------------------------
+
+
+def prepared(method: str) -> Story:
+    """A case whose preparation failed at this method."""
+    story = Story()
+    if method == "evict":
+        story.record("process", "process", {}, {"action": "evict"})
+    story.record("run", "fail", {}, {"reason": "no such method"})
+    return story
+
+
+def called(method: str) -> Story:
+    """A plan that calls this method, in vain."""
+    story = Story()
+    story.operation("rpc", number=3, method=method)
+    story.record("run", "fail", {"operation": 3}, {"reason": "no such method"})
+    return story
+
+
+def struck(*do: Any, outcome: str = "error") -> Story:
+    """A fault of these actions that came to this end."""
+    story = Story()
+    story.fault("f", *do, leg="target", fires_on="", outcome=outcome)
+    return story
+
+
+EVICT = {"process": "evict"}
+
+
+@pytest.mark.parametrize(
+    ("story", "method"),
+    [
+        (prepared("configure"), "configure"),
+        (prepared("evict"), "evict"),
+        (called("configure"), "configure"),
+        (called("evict"), "evict"),
+        (struck(EVICT), "evict"),
+    ],
+)
+def test_a_refused_method_is_named_by_the_record_of_its_refusal(story: Story, method: str) -> None:
+    missing = View(story.history).missing
+    assert missing is not None
+    assert (missing.method, missing.index) == (method, len(story.history) - 1)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        called("inspectSubmission"),
+        struck(EVICT, outcome="done"),
+        struck(EVICT, outcome="timeout"),
+        struck({"process": "restart"}),
+        struck(EVICT, {"process": "restart"}),
+    ],
+)
+def test_other_failures_are_no_refusal_of_the_agent(story: Story) -> None:
+    assert View(story.history).missing is None

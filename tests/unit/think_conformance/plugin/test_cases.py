@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from think_conformance.checkers.base import Verdict
+from think_conformance.errors import UsageError
 from think_conformance.history.op import History, Record
 from think_conformance.plugin import cases
-from think_conformance.plugin.engine import Outcome
 from think_conformance.shell.process import TargetNotReady
-from think_conformance.targets.contract import UsageError
+from think_conformance.shell.run import Ended
 
 pytest_plugins = "pytester"
 
@@ -32,6 +32,10 @@ def verdict(state: Any, reason: str = "because", requirement: str = "WIRE-85") -
     return Verdict(requirement, CASE, state, reason, [1, 99])
 
 
+def ended(verdicts: list[Verdict], history: History, missing: str = "") -> Ended:
+    return Ended(case=CASE, verdicts=verdicts, history=history, took_s=0.1, missing=missing)
+
+
 class FakeStore:
     folder = Path("the-run")
 
@@ -44,23 +48,27 @@ def play(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs pytest on one case that comes out as given."""
     pytester.makeini(INI)
 
-    def run(outcome: Outcome | Exception, *args: str) -> pytest.RunResult:
+    def run(
+        outcome: Ended | Exception, *args: str, at: str = "start", at_last: Exception | None = None
+    ) -> pytest.RunResult:
         class FakeEngine:
             def __init__(self, *_: Any) -> None:
                 self.store: FakeStore | None = None
+                self.told = ["the report `a` could not be made"]
 
             def start(self, *_: Any) -> None:
-                if isinstance(outcome, UsageError):
+                if isinstance(outcome, UsageError) and at == "start":
                     raise outcome
                 self.store = FakeStore()
 
-            def outcome(self, _: str) -> Outcome:
+            def outcome(self, _: str) -> Ended:
                 if isinstance(outcome, Exception):
                     raise outcome
                 return outcome
 
             def stop(self) -> None:
-                pass
+                if at_last is not None:
+                    raise at_last
 
         monkeypatch.setattr(cases, "Engine", FakeEngine)
         return pytester.runpytest_inprocess("--think-target=reference", "-k", CASE, *args)
@@ -69,7 +77,7 @@ def play(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_pass_passes(play: Any) -> None:
-    play(Outcome([verdict("passed")], HISTORY)).assert_outcomes(passed=1, deselected=len(_all()) - 1)
+    play(ended([verdict("passed")], HISTORY)).assert_outcomes(passed=1, deselected=len(_all()) - 1)
 
 
 def _all() -> list[str]:
@@ -80,7 +88,7 @@ def _all() -> list[str]:
 
 @pytest.mark.parametrize("state", ["failed", "not-testable"])
 def test_a_failure_is_told_by_sentence_reason_frames_and_replay(play: Any, state: str) -> None:
-    result = play(Outcome([verdict("passed", requirement="WIRE-209"), verdict(state)], HISTORY))
+    result = play(ended([verdict("passed", requirement="WIRE-209"), verdict(state)], HISTORY))
     result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
     result.stdout.fnmatch_lines(
         [
@@ -97,19 +105,19 @@ def test_a_failure_is_told_by_sentence_reason_frames_and_replay(play: Any, state
 
 @pytest.mark.parametrize("verdicts", [[verdict("passed"), verdict("inconclusive", "nothing was seen")], []])
 def test_a_case_that_decides_nothing_fails(play: Any, verdicts: list[Verdict]) -> None:
-    result = play(Outcome(verdicts, HISTORY))
+    result = play(ended(verdicts, HISTORY))
     result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
     result.stdout.fnmatch_lines(["INCONCLUSIVE*", "*nothing was seen*" if verdicts else "again: *"])
 
 
 def test_what_is_out_of_reach_is_skipped_with_the_reason(play: Any) -> None:
-    result = play(Outcome([verdict("not-applicable", "needs: leg routing")], []), "-rs")
+    result = play(ended([verdict("not-applicable")], [], missing="needs: leg routing"), "-rs")
     result.assert_outcomes(skipped=1, deselected=len(_all()) - 1)
     result.stdout.fnmatch_lines(["SKIPPED*needs: leg routing*"])
 
 
 def test_a_warning_passes_and_is_told_on_demand(play: Any) -> None:
-    result = play(Outcome([verdict("warned", "a SHOULD is broken")], HISTORY), "-rP")
+    result = play(ended([verdict("warned", "a SHOULD is broken")], HISTORY), "-rP")
     result.assert_outcomes(passed=1, deselected=len(_all()) - 1)
     result.stdout.fnmatch_lines(["WARNED WIRE-85 *", "    a SHOULD is broken"])
 
@@ -127,6 +135,26 @@ def test_a_broken_kit_says_so_with_its_traceback(play: Any) -> None:
     result.stdout.fnmatch_lines(["Traceback*", "RuntimeError: oh no", "the kit itself broke*"])
 
 
+def test_what_a_user_can_cause_is_one_line(play: Any) -> None:
+    result = play(UsageError("port 80 is taken"), at="outcome")
+    result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
+    result.stdout.fnmatch_lines(["port 80 is taken"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_kit_that_breaks_after_the_last_case_is_told_and_never_green(play: Any) -> None:
+    result = play(ended([verdict("passed")], HISTORY), at_last=RuntimeError("disk full"))
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    result.stdout.fnmatch_lines(["*= think-conformance =*", "Traceback*", "RuntimeError: disk full"])
+    result.stdout.fnmatch_lines(["the kit itself broke*", "run directory: the-run"])
+
+
+def test_a_report_that_could_not_be_made_is_told(play: Any) -> None:
+    result = play(ended([verdict("passed")], HISTORY))
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["the report `a` could not be made", "run directory: the-run"])
+
+
 def test_a_folder_in_use_ends_the_session(play: Any) -> None:
     result = play(UsageError("the folder is in use: name another with --out"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -140,6 +168,7 @@ def test_a_folder_in_use_ends_the_session(play: Any) -> None:
         (("--think-target=reference", "--think-profile=cor"), "*did you mean `core`*"),
         (("--think-profile=core",), "*need --think-target*"),
         (("--think-target=reference", "-n2"), "*add `-n 0`*"),
+        (("--think-target=ws://127.0.0.1:1",), "*testing a URL comes later*"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, args: tuple[str, ...], says: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from think_conformance.catalogue.model import Requirement
+from think_conformance.errors import Unknown, UsageError
 from think_conformance.plan import Plan
 from think_conformance.scenarios.base import Scenario
-from think_conformance.scenarios.selection import Unknown, by_expression, by_profile
+from think_conformance.scenarios.selection import NESTING, by_expression, by_profile
 
 
 def scenario(ident: str, *exercises: str) -> Scenario:
@@ -54,12 +55,24 @@ def test_an_expression_selects(expression: str) -> None:
 
 @pytest.mark.parametrize("expression", ["", "and", "stop and", "(stop", "stop)", "not", "stop kill", "()"])
 def test_a_broken_expression_is_refused(expression: str) -> None:
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         by_expression(SCENARIOS, expression)
 
 
+@pytest.mark.parametrize("deep", ["not " * 100_000 + "stop", "(" * 100_000 + "stop" + ")" * 100_000])
+def test_an_expression_without_end_is_refused(deep: str) -> None:
+    with pytest.raises(UsageError, match="nested more than"):
+        by_expression(SCENARIOS, deep)
+
+
+def test_an_expression_as_deep_as_allowed_is_played() -> None:
+    negations = "not " * (NESTING - 1 - NESTING % 2)
+    assert by_expression(SCENARIOS, negations + "stop") == SCENARIOS[:2]
+    assert by_expression(SCENARIOS, "stop" + " or stop" * 5000) == SCENARIOS[2:]
+
+
 def test_an_unknown_word_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(Unknown, match=r"`WIRE-1044`: did you mean `WIRE-104`"):
+    with pytest.raises(Unknown, match=r"`WIRE-1044`; did you mean `WIRE-104`"):
         by_expression(SCENARIOS, "WIRE-1044")
 
 
@@ -78,5 +91,5 @@ def test_profiles_select_what_exercises_them() -> None:
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(Unknown, match=r"profile `contrl`: did you mean `control`"):
+    with pytest.raises(Unknown, match=r"profile `contrl`; did you mean `control`"):
         by_profile(SCENARIOS, ROWS, ["contrl"])

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
 from think_conformance.shell import client as module
 from think_conformance.shell.client import Client, Endpoint, RpcFailed
 from think_conformance.shell.recorder import Recorder
-from think_conformance.targets.contract import Target, Tls, UsageError
+from think_conformance.targets.contract import Target, Tls
 from think_conformance.wire.codec import decode_client, encode
 from think_conformance.wire.frames import (
     CancelRequest,

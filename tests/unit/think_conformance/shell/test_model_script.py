@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from think_conformance.errors import UsageError
 from think_conformance.plan import Step
 from think_conformance.shell.model_script import Completion, check_scripts, find_marker
-from think_conformance.targets.contract import UsageError
 
 
 def user(content: Any) -> dict[str, Any]:

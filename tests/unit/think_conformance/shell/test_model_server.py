@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from think_conformance.errors import UsageError
 from think_conformance.shell.model_script import Scripts
 from think_conformance.shell.model_server import ModelServer
 from think_conformance.shell.recorder import Recorder
-from think_conformance.targets.contract import UsageError
 
 HOLD: Scripts = {"t1": [[{"text": "a"}, {"gate": "g"}, {"text": "b"}, "done"]]}
 

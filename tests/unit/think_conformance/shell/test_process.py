@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from think_conformance.shell import watchdog
-from think_conformance.shell.process import TargetNotReady, TargetProcess
+from think_conformance.shell.process import KilledWhileStarting, TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target
 
@@ -235,6 +235,79 @@ async def test_a_paused_target_is_stopped_politely(make: Make, recorder: Recorde
     await process.pause()
     await process.stop()
     assert recorder.records[-1].payload["code"] == 3
+
+
+async def test_a_frozen_target_goes_on_when_it_has_to_run(make: Make, recorder: Recorder) -> None:
+    process = make("serve()")
+    await process.start()
+    await process.pause()
+    await process.ensure_running()
+    assert await status(process.port) == 200
+    assert actions(recorder)[2:] == [(1, "pause"), (1, "continue")]
+    await process.ensure_running()
+    assert len(actions(recorder)) == 4
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_target_on_its_way_out_may_end_before_it_starts_again(
+    make: Make, recorder: Recorder, tmp_path: Path, paused: bool
+) -> None:
+    process = make(
+        """
+        def end(*_):
+            import time
+            time.sleep(0.2)
+            open(data + "/ended", "w").write("politely")
+            os._exit(0)
+        signal.signal(signal.SIGTERM, end)
+        serve()
+        """
+    )
+    await process.start()
+    if paused:
+        await process.pause()
+    await process.term()
+    assert process.alive
+    await process.ensure_running()
+    assert (tmp_path / "data" / "ended").read_text() == "politely"
+    assert (process.alive, process.epoch) == (True, 2)
+    assert "kill" not in [action for _, action in actions(recorder)]
+
+
+@pytest.mark.parametrize("way", ["ensure_running", "restart"])
+async def test_many_who_want_a_dead_target_to_run_start_it_once(
+    make: Make, recorder: Recorder, way: str
+) -> None:
+    process = make("serve()")
+    await process.start()
+    await process.kill()
+    await asyncio.gather(*(getattr(process, way)() for _ in range(3)))
+    assert (process.alive, process.epoch) == (True, 2)
+    assert actions(recorder)[4:] == [(2, "start"), (2, "ready")]
+
+
+@pytest.mark.parametrize("action", ["kill", "term", "pause"])
+async def test_a_target_that_is_struck_while_it_starts_is_nobodys_failure(
+    make: Make, recorder: Recorder, action: str
+) -> None:
+    process = make("signal.pause()", ready_timeout_s=1.0)
+    starting = asyncio.create_task(process.start())
+    await recorder.wait_for(lambda r: r.payload["action"] == "start", 10)
+    await getattr(process, action)()
+    with pytest.raises(KilledWhileStarting):
+        await starting
+    assert not process.alive
+
+
+async def test_an_old_kill_does_not_excuse_a_start_that_fails_for_another_reason(make: Make) -> None:
+    process = make("serve()", restart_grace_s=0.1)
+    await process.start()
+    await process.kill()
+    with (
+        socket.create_server(("127.0.0.1", process.port)),
+        pytest.raises(TargetNotReady, match="is taken"),
+    ):
+        await process.restart()
 
 
 @pytest.mark.parametrize(

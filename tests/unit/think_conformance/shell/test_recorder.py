@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
 from think_conformance.shell import recorder as module
 from think_conformance.shell.recorder import Recorder, read_history
-from think_conformance.targets.contract import UsageError
 
 
 def is_info(record: Record) -> bool:
@@ -111,7 +111,7 @@ async def test_waiting_ends_with_its_time_and_leaves_nothing_behind() -> None:
 def test_a_broken_history_is_told_by_file_and_line(tmp_path: Path, lines: str, told: str) -> None:
     path = tmp_path / "history.jsonl"
     path.write_text(lines)
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(UsageError, match=told) as caught:
         read_history(path)
     assert str(caught.value).startswith(str(path))
 
@@ -119,7 +119,7 @@ def test_a_broken_history_is_told_by_file_and_line(tmp_path: Path, lines: str, t
 def test_files_that_cannot_be_opened_are_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="choose another output folder"):
         Recorder(tmp_path / "missing" / "history.jsonl")
-    with pytest.raises(ValueError, match="cannot be read: No such file"):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_history(tmp_path / "none")
 
 

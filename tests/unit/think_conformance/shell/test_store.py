@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from think_conformance.checkers.base import Verdict
+from think_conformance.errors import UsageError
 from think_conformance.plan import Plan
-from think_conformance.shell.store import Store, fresh_folder, target_of
-from think_conformance.targets.contract import UsageError
+from think_conformance.shell.order import planned
+from think_conformance.shell.store import Store, fresh_folder, profiles_of, target_of
 
 
 def test_what_is_saved_stands_where_readers_look(tmp_path: Path) -> None:
@@ -65,6 +66,28 @@ def test_a_plan_of_no_run_has_no_target(tmp_path: Path) -> None:
     (tmp_path / "env.json").write_text('{"target": {"spec": "other"}}')
     assert target_of(tmp_path / "mine" / "plan.yaml") is None
     assert target_of(tmp_path / "empty" / "plan" / "x.json") is None
+
+
+def test_half_a_surrogate_is_written_and_read_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.save_verdicts([Verdict("A-1", "a.case", "failed", "told \ud83d")])
+    assert json.loads((store.folder / "verdicts.json").read_text())[0]["reason"] == "told \ud83d"
+    steps = [[[{"text": "\ud83d"}, {"text": "\ude00"}]]]
+    plan = msgspec.convert({"version": 1, "model": {"t1": steps[0]}}, Plan)
+    store.save_plan("a.case", plan)
+    assert planned(store.plan("a.case")).plan.model == plan.model
+
+
+def test_the_profiles_that_were_judged(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    assert profiles_of(store.folder) == ()
+    store.save_env({"seed": 1})
+    assert profiles_of(store.folder) == ()
+    store.save_env({"profiles": ["core"]})
+    assert profiles_of(store.folder) == ("core",)
+    store.save_env({"profiles": 7})
+    with pytest.raises(UsageError, match="which profiles were judged"):
+        profiles_of(store.folder)
 
 
 @pytest.mark.parametrize("text", ["{", '{"target": {"name": "x"}}', "[]"])

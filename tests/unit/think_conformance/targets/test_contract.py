@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from think_conformance.targets.contract import UsageError, load_target, packaged_targets
+from think_conformance.errors import UsageError
+from think_conformance.targets.contract import load_target, packaged_targets
 
 GOOD = """
 [target]
@@ -90,7 +91,7 @@ def test_a_wrong_file_is_refused_by_name_and_cause(tmp_path: Path, text: str, to
 
 def test_what_cannot_be_found_or_read_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     assert "did you mean `reference`?" in refusal("refrence")
-    assert "or give a .toml file or a URL" in refusal("zzz")
+    assert "or give a .toml file" in refusal("zzz")
     written(tmp_path, GOOD, "mine.toml")
     assert f"did you mean `{tmp_path}/mine.toml`?" in refusal(str(tmp_path / "mien.toml"))
     (tmp_path / "folder.toml").mkdir()

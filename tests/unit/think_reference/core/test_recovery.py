@@ -32,7 +32,7 @@ ENDED_TEXT = [*SPOKEN, '{"type":"text-end","id":"text-1"}', '{"type":"finish-ste
 def decide(
     turn: Turn = RUNNING, chunks: list[str] | None = None, base: Message | None = None, **kw: Any
 ) -> PutBack:
-    given = {"moved_on": False, "now": 50.0, **kw}
+    given = {"taken": (), "moved_on": False, "now": 50.0, **kw}
     return put_back(NAME, turn, chunks or [], base, LIMITS, **given)
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from think_conformance.catalogue.model import requirements
+from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
 from think_reports.shell.files import report, write
 
@@ -67,11 +68,18 @@ def test_what_is_broken_is_one_line_that_names_it(what: str, tmp_path: Path) -> 
         (folder / name).unlink()
     else:
         (folder / name).write_text(text)
-    with pytest.raises(ValueError, match=r"\w") as broken:
+    with pytest.raises(UsageError, match=r"\w") as broken:
         report(folder)
     said = str(broken.value)
     assert "\n" not in said
     assert Path(name).name in said or "NOPE-1" in said
+
+
+def test_half_a_surrogate_in_a_verdict_is_read(tmp_path: Path) -> None:
+    known = next(iter(requirements()))
+    verdict = {"requirement": known, "case": "stop", "state": "failed", "reason": "told \ud83d"}
+    (row,) = report(run_dir(tmp_path, [verdict])).cases[0].verdicts
+    assert row.reason.startswith("told ")
 
 
 def test_writing_is_whole_private_and_leaves_nothing_beside(tmp_path: Path) -> None:
@@ -91,5 +99,5 @@ def test_a_text_that_cannot_be_encoded_leaves_the_old_file(tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"junit\.xml cannot be written"):
+    with pytest.raises(UsageError, match=r"junit\.xml cannot be written"):
         write(tmp_path / "gone", "junit.xml", "x")

@@ -1,0 +1,44 @@
+"""What the documents show works as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from think_conformance.targets.contract import Target, load_target
+from think_proxy.plan import FaultPlan
+from think_proxy.plan_file import load
+
+ROOT = Path(__file__).parents[2]
+KEYS_SHOWN_ABOVE_THE_TABLE = {"name", "agent", "start", "claims", "legs"}
+KEYS_FOR_LATER = {"url", "tls", "facts"}
+
+
+def example(document: str, language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_target_file_of_the_guide_loads(tmp_path: Path) -> None:
+    path = tmp_path / "my-think.toml"
+    path.write_text(example("docs/target.md", "toml"))
+    assert load_target(str(path)).legs == ("client", "model")
+
+
+def test_the_guide_names_every_key_of_a_target_file() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (ROOT / "docs/target.md").read_text(), re.MULTILINE)
+    named = {key for row in rows for key in re.findall(r"`([a-z_]+)`", row)}
+    keys = set(Target.__struct_fields__) - KEYS_SHOWN_ABOVE_THE_TABLE - KEYS_FOR_LATER
+    assert keys <= named
+
+
+def test_the_plan_of_the_faults_page_loads() -> None:
+    plan = load(example("docs/faults.md", "yaml"), "docs/faults.md", FaultPlan)
+    assert [fault.id for fault in plan.faults] == ["cut-at-the-third-hello"]
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.relative_to(ROOT)} links to {link}"
