@@ -50,7 +50,7 @@ def run(*args: str) -> dict[str, object]:
         command = [
             sys.executable,
             "-m",
-            "think_conformance.cli",
+            "think_conformance",
             "run",
             "--seed",
             "7",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 def kit(*args: str | Path) -> int:
     """The exit code of one command of the kit."""
-    command = [sys.executable, "-m", "think_conformance.cli", *map(str, args)]
+    command = [sys.executable, "-m", "think_conformance", *map(str, args)]
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 

@@ -291,6 +291,16 @@ def test_the_seed_is_printed_when_it_is_drawn(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "env.json").read_text())["seed"] == int(first[1])
 
 
+@pytest.mark.parametrize("delay_s", [0.3, 0.6])
+def test_an_interrupt_at_the_very_start_is_quiet_too(delay_s: float, tmp_path: Path) -> None:
+    running = subprocess.Popen(command("run", "--out", tmp_path / "out"), stderr=subprocess.PIPE, text=True)
+    time.sleep(delay_s)  # any moment will do
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=30)
+    assert running.returncode != 0
+    assert "think_conformance" not in stderr, "a traceback through our own code"
+
+
 def test_help_teaches(tmp_path: Path) -> None:
     text = kit("--help").stdout + kit("run", "--help").stdout
     for word in ("run --target my.toml", "--profile", "--seed", "--defect"):

@@ -19,7 +19,7 @@ def kit(
 
 def command(*args: str | Path) -> list[str]:
     """The kit's command line, by the interpreter of the tests."""
-    return [sys.executable, "-m", "think_conformance.cli", *map(str, args)]
+    return [sys.executable, "-m", "think_conformance", *map(str, args)]
 
 
 def last_line(text: str) -> str:

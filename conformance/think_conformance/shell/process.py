@@ -292,12 +292,13 @@ class _Watchdog:
             os.write(self._pipe, b"-%d\n" % group)
 
     async def close(self) -> None:
-        """End of file: the watchdog ends, and whatever is still armed with it."""
-        if self._process is not None:
+        """End of file: the watchdog ends, and whatever is still armed with it. May be called again, also
+        after a call that was cancelled."""
+        process, self._process = self._process, None
+        if process is not None:
             os.close(self._pipe)
             self._pipe = -1
-            await self._process.wait()
-            self._process = None
+            await process.wait()
 
 
 async def _within(seconds: float, what: Awaitable[None]) -> bool:

@@ -47,12 +47,12 @@ def test_a_folder_that_is_a_file(
     assert capsys.readouterr().err == f"think-reference: {tmp_path}/file: File exists\n"
 
 
-def test_a_broken_journal(
+def test_a_journal_out_of_reach(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "x.sqlite3").write_bytes(b"no database" * 100)
+    (tmp_path / "x.sqlite3").mkdir()
     assert run(monkeypatch, *serve(tmp_path)) == 4
-    assert capsys.readouterr().err == f"think-reference: {tmp_path}/x.sqlite3: file is not a database\n"
+    assert capsys.readouterr().err == f"think-reference: {tmp_path}/x.sqlite3: unable to open database file\n"
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,28 @@ def test_terminals_that_were_asked_for_are_no_surplus() -> None:
     }
 
 
+@pytest.mark.parametrize(("raced", "expected"), [(True, "holds"), (False, "broken")])
+@pytest.mark.parametrize("requirement", ["WIRE-85", "WIRE-209", "WIRE-104"])
+def test_a_send_that_another_may_have_overtaken_is_answered_like_a_resend(
+    requirement: str, raced: bool, expected: str
+) -> None:
+    story = Story()
+    a, b = story.open("a"), story.open("b")
+    story.send(a)
+    if raced:
+        story.send(b)
+    story.call()
+    story.start([a, b])
+    story.start(a, replay=True)
+    story.call_ends()
+    story.transcript([a, b], user(), answer("w1 "))
+    story.terminal([a, b])
+    if not raced:
+        story.send(b)
+    story.terminal([a, b], replay=True)
+    assert said(requirement, story.epilogue(user(), answer("w1 "))) == expected
+
+
 def test_another_kind_on_ack_is_broken_even_if_asked_for() -> None:
     story = told("error")
     assert {r: said(r, story) for r in ("WIRE-206", "WIRE-209", "TURN-150")} == dict.fromkeys(

@@ -77,6 +77,42 @@ def test_a_resend_of_an_ended_turn_gets_its_terminal(reply: str, verdict: str) -
     assert said(story.epilogue(*STORED)) == verdict
 
 
+@pytest.mark.parametrize("probe", [None, "p1"])
+def test_a_call_on_its_way_when_the_request_is_sent_again_is_no_wrong_answer(probe: str | None) -> None:
+    story = Story()
+    a, b = story.open("a"), story.open("b")
+    plain_turn(story, [a])
+    story.send(b)
+    story.pending(b, probe=probe)
+    story.offer(b, probe=probe)
+    story.terminal(b, replay=True)
+    assert said(story.epilogue(*STORED)) == "holds"
+
+
+def test_an_answer_to_a_probe_is_none_to_a_resend() -> None:
+    story, a = running()
+    b = story.open("b")
+    story.probe(b)
+    story.send(b)
+    story.offer(b, probe="p1")
+    assert said(ends(story, a)) == "broken"
+
+
+def test_a_newcomer_that_sends_again_was_owed_no_terminal_of_an_older_end() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.start(a)
+    story.call_ends()
+    b = story.open("b")  # the end is on its way to a
+    story.transcript(a, *STORED)
+    story.terminal(a)
+    story.send(b)
+    story.terminal(b)
+    assert said(story.epilogue(*STORED)) == "holds"
+
+
 def test_a_resend_that_runs_the_model_again_is_broken() -> None:
     story = Story()
     a = story.open("a")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from think_conformance.shell import process as module
 from think_conformance.shell import watchdog
 from think_conformance.shell.process import KilledWhileStarting, TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
@@ -378,6 +379,7 @@ async def test_the_watchdog_holds_a_group_no_longer_than_it_lives(
 KIT = """
 import asyncio, sys
 from pathlib import Path
+from think_conformance.shell import process as module
 from think_conformance.shell import watchdog
 from think_conformance.shell.process import TargetProcess
 from think_conformance.targets.contract import Target
@@ -412,3 +414,14 @@ async def test_nothing_outlives_a_kit_that_is_killed_even_while_it_starts_a_targ
         kit.kill()
         await kit.wait()
     await until(lambda: state(target) == "gone" and state(child) == "gone")
+
+
+async def test_a_stop_that_was_cancelled_can_be_done_again(tmp_path: Path) -> None:
+    """An interrupt may strike inside the stop of a target; the clean-up then stops it once more."""
+    watchdog = module._Watchdog()
+    await watchdog.pipe()
+    first = asyncio.create_task(watchdog.close())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await watchdog.close()

@@ -246,6 +246,25 @@ def test_giving_up_stores_the_partial_and_leaves_a_record_for_everyone() -> None
     assert world.calls == {}
 
 
+def test_a_client_that_foresaw_the_id_of_a_successor_takes_it_from_nobody() -> None:
+    world = World()
+    world.connect(1)
+    world.send(1, "r1", user("u1"))
+    world.send(1, SECOND, user("u2"))
+    world.crash()
+    answers = []
+    while world.calls:
+        answers.append(world.open_call)
+        world.say("x")
+        world.finish()
+    assert answers == [run_id(NAME, "r1", 1, 1), SECOND]
+    assert {t.id: t.outcome for t in world.rows.turns} == {
+        "r1": "recovering",
+        answers[0]: "completed",
+        SECOND: "completed",
+    }
+
+
 def test_rows_of_a_newer_turn_that_started_end_the_older_one() -> None:
     rows = Rows(
         turns=[

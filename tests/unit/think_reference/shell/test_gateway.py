@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,13 +13,15 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from think_conformance.wire.codec import loads
-from think_reference.agent import Think
-from think_reference.core.effects import Write
+from think_reference.agent import Think, callable_by_clients
+from think_reference.core.application import Storage
+from think_reference.core.effects import InsertMessage, PutTurn, Write
+from think_reference.core.turn import Turn
 from think_reference.shell import outbox
 from think_reference.shell.driver import Driver
 from think_reference.shell.gateway import Gateway
 from think_reference.shell.host import Host
-from think_reference.shell.journal import Journal, JournalError
+from think_reference.shell.journal import Journal, JournalError, path_of
 from think_reference.shell.model import Model
 
 
@@ -73,6 +76,114 @@ async def test_a_journal_that_cannot_be_written_ends_the_process_and_shows_nothi
             await chat.ping()
             assert (await chat.receive(5)).type == WSMsgType.PONG
     assert [str(error) for error in errors] == ["disk full"]
+
+
+class Odd(Think):
+    """Has a method whose result is no JSON, which is its own fault."""
+
+    @callable_by_clients
+    def odd(self) -> object:
+        """Cannot be answered."""
+        return object()
+
+
+async def test_an_agent_that_fails_is_dropped_alone_and_comes_back_as_it_is_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, http: aiohttp.ClientSession
+) -> None:
+    async with (
+        front(tmp_path, pytest.fail, Odd) as url,
+        http.ws_connect(url + "2") as other,
+        http.ws_connect(url) as bystander,
+    ):
+        async with http.ws_connect(url) as chat:
+            await chat.send_json({"type": "cf_agent_state", "state": 1})
+            await chat.send_json({"type": "rpc", "id": "x", "method": "odd", "args": []})
+            assert await ending(chat) == await ending(bystander) == WSMsgType.CLOSED, "no close frame"
+        assert caplog.messages == ["my-agent/x is dropped"]
+        async with http.ws_connect(url) as chat:
+            greeting = [await chat.receive_json(timeout=5) for _ in range(3)]
+        assert greeting[2] == {"type": "cf_agent_state", "state": 1}
+        await other.send_json({"type": "cf_agent_stream_resume_request", "probeId": "p"})
+        while (await other.receive_json(timeout=5))["type"] != "cf_agent_stream_resume_none":
+            pass
+
+
+async def ending(chat: aiohttp.ClientWebSocketResponse) -> WSMsgType:
+    """How the connection ends: CLOSE is a close frame, CLOSED is none."""
+    while (message := await chat.receive(5)).type is WSMsgType.TEXT:
+        pass
+    return message.type
+
+
+UNREADABLE = {"id": "a1", "role": "assistant", "parts": [{"type": "dynamic-tool", "toolCallId": "c"}]}
+
+
+def keep(folder: Path, name: str, *writes: Write) -> None:
+    """Leave these rows behind."""
+    journal = Journal(path_of(folder, "my-agent", name), "my-agent", name)
+    journal.write(writes)
+    journal.close()
+
+
+async def test_an_agent_whose_rows_cannot_be_loaded_is_set_aside_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, http: aiohttp.ClientSession
+) -> None:
+    waiting = PutTurn(Turn(id="r1", root="r1", order=0))
+    keep(tmp_path, "x", waiting, InsertMessage(0, UNREADABLE))
+    keep(tmp_path, "y", waiting)
+    async with front(tmp_path, pytest.fail) as url:
+        why = "my-agent/x cannot be loaded: KeyError('toolName')"
+        assert caplog.messages == [why]
+        assert not caplog.records[0].exc_info, "one line"
+        async with http.get(url) as answer:
+            assert (answer.status, await answer.text()) == (500, why)
+        async with http.ws_connect(url[:-1] + "y") as chat:
+            assert (await chat.receive_json(timeout=5))["type"].startswith("cf_agent_")
+
+
+def noting(told: asyncio.Event, emit: Callable[[logging.LogRecord], None]) -> Callable[..., None]:
+    def noted(record: logging.LogRecord) -> None:
+        emit(record)
+        told.set()
+
+    return noted
+
+
+async def test_a_heartbeat_that_finds_unloadable_rows_ends_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    http: aiohttp.ClientSession,
+) -> None:
+    class Sleeper(Think):
+        """Wakes at once; cannot be made again after it was dropped."""
+
+        keep_alive_interval_ms = 0
+        prepare_delay_ms = 60_000
+
+        def __init__(self, storage: Storage) -> None:
+            super().__init__(storage)
+            if storage.get("gone"):
+                raise RuntimeError("no way back")
+
+        @callable_by_clients
+        def leave(self) -> None:
+            self.storage.put("gone", True)
+
+        @callable_by_clients
+        def drop(self) -> None:
+            self.abort()
+
+    told = asyncio.Event()
+    monkeypatch.setattr(caplog.handler, "emit", noting(told, caplog.handler.emit))
+    async with front(tmp_path, pytest.fail, Sleeper) as url, http.ws_connect(url) as chat:
+        body = '{"messages":[]}'
+        init = {"method": "POST", "body": body}
+        await chat.send_json({"type": "cf_agent_use_chat_request", "id": "r1", "init": init})
+        for method in ("leave", "drop"):
+            await chat.send_json({"type": "rpc", "id": method, "method": method, "args": []})
+        await asyncio.wait_for(told.wait(), 5)
+    assert caplog.messages == ["my-agent/x cannot be loaded: RuntimeError('no way back')"]
 
 
 async def test_an_idle_agent_is_unloaded_and_comes_back_whole(

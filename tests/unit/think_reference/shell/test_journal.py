@@ -23,7 +23,7 @@ from think_reference.core.effects import (
     UpdateMessage,
 )
 from think_reference.core.turn import Turn
-from think_reference.shell.journal import Journal, JournalError, path_of, unfinished
+from think_reference.shell.journal import Journal, JournalError, LoadError, path_of, unfinished
 
 TURN = Turn(
     id="r1",
@@ -39,7 +39,7 @@ TURN = Turn(
     body={"k": [1, None, {"x": 2**70}]},
     attempt=4,
     evaluated_at=1234.5,
-    error="why",
+    error="half \ud83d",
 )
 WRITES = [
     PutTurn(TURN),
@@ -142,12 +142,42 @@ def test_only_agents_with_unfinished_turns_are_found(tmp_path: Path) -> None:
     assert sorted(unfinished(tmp_path)) == [("k", "runs"), ("k", "waits \0")]
 
 
-def test_what_is_no_journal_is_named(tmp_path: Path) -> None:
+def test_what_is_no_journal_is_named_and_hides_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = path_of(tmp_path, "k", "n")
     path.write_bytes(b"no database" * 100)
+    with pytest.raises(LoadError, match=path.name):
+        Journal(path, "k", "n")
+    journal = Journal(path_of(tmp_path, "k", "other"), "k", "other")
+    journal.write([PutTurn(Turn(id="r", root="r", order=0))])
+    journal.close()
+    assert unfinished(tmp_path) == [("k", "other")]
+    assert caplog.messages == [f"{path}: file is not a database"]
+
+
+def test_a_journal_out_of_reach_is_not_a_broken_one(tmp_path: Path) -> None:
+    path = path_of(tmp_path, "k", "n")
+    path.mkdir()
     for attempt in (lambda: Journal(path, "k", "n"), lambda: unfinished(tmp_path)):
         with pytest.raises(JournalError, match=path.name):
             attempt()
+
+
+@pytest.mark.parametrize("column", ["error", "body", "message_ids"])
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, column: str) -> None:
+    path = path_of(tmp_path, "k", "n")
+    journal = Journal(path, "k", "n")
+    journal.write([PutTurn(TURN)])
+    journal.close()
+    db = sqlite3.connect(path)
+    with db:
+        db.execute(f"update turn set {column} = '{{'")
+    db.close()
+    journal = Journal(path, "k", "n")
+    with pytest.raises(LoadError, match=path.name):
+        journal.read()
+    journal.close()
 
 
 def test_one_agent_has_one_owner(tmp_path: Path) -> None:
