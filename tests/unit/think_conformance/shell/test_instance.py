@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from think_conformance.shell.instance import Instance
+from think_conformance.shell.process import TargetNotReady
 from think_conformance.targets.contract import Target
 from think_proxy.carriers.embedded import EmbeddedProxy
 
@@ -62,12 +63,22 @@ async def test_a_start_that_is_cancelled_at_its_proxy_leaves_no_process(
     assert not instance.alive
 
 
+async def test_a_server_without_the_agent_is_not_ready_and_leaves_no_process(instance: Instance) -> None:
+    with pytest.raises(TargetNotReady, match=r"no WebSocket at /agents/a/NAME \(404"):
+        await instance.start()
+    assert not instance.alive
+
+
 async def test_a_proxy_that_does_not_close_is_no_reason_to_leave_the_process(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(proxy: EmbeddedProxy) -> None:
         raise OSError("no socket")
 
+    async def well_met(instance: Instance) -> None:
+        pass
+
+    monkeypatch.setattr(Instance, "_say_hello", well_met)
     await instance.start()
     with monkeypatch.context() as broken:
         broken.setattr(EmbeddedProxy, "close", fail)
