@@ -272,7 +272,7 @@ class _Watchdog:
 
     async def pipe(self) -> int:
         """The pipe that a launcher writes its group to; starts the watchdog when there is none."""
-        if self._process is None:
+        if self._pipe < 0:
             read_end, self._pipe = os.pipe()
             try:
                 self._process = await asyncio.create_subprocess_exec(
@@ -294,11 +294,12 @@ class _Watchdog:
     async def close(self) -> None:
         """End of file: the watchdog ends, and whatever is still armed with it. May be called again, also
         after a call that was cancelled."""
-        process, self._process = self._process, None
-        if process is not None:
+        if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
-            await process.wait()
+        if self._process is not None:
+            await self._process.wait()
+            self._process = None
 
 
 async def _within(seconds: float, what: Awaitable[None]) -> bool:
