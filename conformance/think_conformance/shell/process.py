@@ -282,6 +282,10 @@ class _Watchdog:
                     stderr=asyncio.subprocess.DEVNULL,
                     start_new_session=True,
                 )
+            except BaseException:
+                os.close(self._pipe)
+                self._pipe = -1
+                raise
             finally:
                 os.close(read_end)
         return self._pipe
