@@ -35,7 +35,7 @@ CUT_SHORT: dict[int | None, str] = {None: "unfinished", 3: "broken", 5: "not-rea
 
 def render(report: RunReport) -> str:
     """The text of a report; its last line is the summary of everything."""
-    lines = [_heading(report), "", *_counts(report), ""]
+    lines = [_heading(report), "", *_table(report), "", *_counts(report), ""]
     for state in EXPLAINED:
         for row in report.requirements:
             if row.state == state:
@@ -81,6 +81,13 @@ def _heading(report: RunReport) -> str:
     defect = f" with defect {target.defect}" if target.defect else ""
     took = "" if report.duration_s is None else f", {report.duration_s:.1f} s"
     return f"think-conformance {report.kit} on {target.name}{version}{defect}, seed {report.seed}{took}"
+
+
+def _table(report: RunReport) -> Iterator[str]:
+    """One line per requirement that was judged, in the order of the catalogue."""
+    for row in report.requirements:
+        cases = _number(len(row.cases), "case")
+        yield f"{row.state:15} {row.id:10} {row.level:6} {row.profile:14} {cases}"
 
 
 def _counts(report: RunReport) -> Iterator[str]:

@@ -84,7 +84,7 @@ def test_a_cause_names_each_requirement_once() -> None:
 
 
 def test_what_passed_is_not_explained() -> None:
-    assert "A-2" not in render(sample())
+    assert CATALOGUE["A-2"].sentence not in render(sample())
 
 
 def test_a_long_sentence_is_wrapped_and_whole() -> None:
@@ -128,3 +128,10 @@ def test_hostile_content_does_nothing_to_a_terminal(kind: str) -> None:
 def test_a_report_from_elsewhere_is_made_plain_too() -> None:
     report = msgspec.structs.replace(sample(), kit="\x1b[2J", started="\n")
     assert "\x1b" not in render(report)
+
+
+def test_every_judged_requirement_has_a_line_in_the_table() -> None:
+    lines = render(sample()).splitlines()
+    assert "failed          A-1        MUST   core           2 cases" in lines
+    assert "inconclusive    B-1        MUST   resume         2 cases" in lines
+    assert [line.split()[1] for line in lines[2:6]] == list(CATALOGUE)
