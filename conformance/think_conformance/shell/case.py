@@ -173,10 +173,9 @@ class Case:
             async with asyncio.timeout(patience_s):
                 await self._wait_for(after)
         except TimeoutError:
-            waits = dumps({k: v for k, v in dumpable(after).items() if v is not None})
             raise NotReached(
                 f"operation {index} ({operation.do}) was not reached: "
-                f"{waits} was not seen within {patience_s:g} s"
+                f"{dumps(after)} was not seen within {patience_s:g} s"
             ) from None
         if after.fault:  # bounded by the time the fault itself has
             await self._wait_for_record("fault-done", after.fault)
@@ -340,8 +339,3 @@ def named(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return {key: named(part, name) for key, part in value.items()}
     return value
-
-
-def dumpable(after: After) -> dict[str, Any]:
-    """An `after` as plain data, for a sentence."""
-    return {"fault": after.fault, "fired": after.fired, "seen": after.seen}

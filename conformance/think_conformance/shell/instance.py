@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from think_conformance.shell.client import Client, Endpoint
+from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.process import TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target
@@ -38,7 +39,7 @@ class Instance:
         """Raises TargetNotReady, also for a server that opens no WebSocket where its target file says.
         Leaves no process when it raises."""
         await self.process.start()
-        upstream = ("127.0.0.1", self.process.port)
+        upstream = (LOOPBACK, self.process.port)
         self.proxy = EmbeddedProxy(upstream, journal=self._journal, process=self._on_wire, seed=self._seed)
         try:
             await self.proxy.start()
@@ -78,7 +79,7 @@ class Instance:
 
     def endpoint(self, name: str) -> Endpoint:
         """Where clients find the agent `name`: behind the proxy."""
-        return Endpoint.of(self.target, f"127.0.0.1:{self.proxy.port}", name)
+        return Endpoint.of(self.target, f"{LOOPBACK}:{self.proxy.port}", name)
 
     def scope(self, name: str) -> str:
         """What the proxy takes for the traffic of the agent `name`."""

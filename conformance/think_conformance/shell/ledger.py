@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.recorder import Recorder
 from think_conformance.wire.codec import loads
 
-LOOPBACK = "127.0.0.1"
 BODY_LIMIT = 1_000_000
 
 

@@ -181,7 +181,7 @@ class Run:
             "exercises": list(scenario.exercises),
             "target": target.name,
             "claims": list(target.claims),
-            "kind": "command" if target.start else "url",
+            "kind": target.kind,
             "facts": target.facts,
             "heartbeat_s": target.heartbeat_s,
             "seed": self._options.seed,

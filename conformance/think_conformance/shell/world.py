@@ -8,6 +8,7 @@ from typing import Any
 from think_conformance.shell.ledger import Ledger
 from think_conformance.shell.model_script import Scripts
 from think_conformance.shell.model_server import ModelServer
+from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.recorder import Recorder
 from think_proxy.carriers.embedded import EmbeddedProxy
 
@@ -45,7 +46,7 @@ class World:
     def environment(self) -> dict[str, str]:
         """Where a target finds this world (the contract of the target file)."""
         return {
-            "THINK_MODEL_URL": f"http://127.0.0.1:{self.model_proxy.port}/v1",
+            "THINK_MODEL_URL": f"http://{LOOPBACK}:{self.model_proxy.port}/v1",
             "THINK_EFFECTS_URL": self.ledger.url,
         }
 
