@@ -55,10 +55,21 @@ def resuming_changes_no_turn(view: View) -> Finding:
 
 
 def _calls_after(view: View, asked: list[int]) -> Iterator[Breach]:
+    """A call that a resend of the same request may have caused is the resend's fault (WIRE-58)."""
     for before, call, wrong in unexplained_calls(view):
         between = [index for index in asked if before.index < index < call.index]
-        if between:
+        if between and not _resent(view, call.marker, before.index, call.index):
             yield Breach(f"{wrong}, behind a resume frame", (between[-1], call.index))
+
+
+def _resent(view: View, marker: str, start: int, end: int) -> bool:
+    return any(
+        isinstance(p.frame, ChatRequest) and p.sent and p.frame.id in chain.ids
+        for chain in view.chains
+        if chain.marker == marker
+        for p in view.frames
+        if start < p.index < end
+    )
 
 
 # ---- offers and answers -----------------------------------------------------------------------

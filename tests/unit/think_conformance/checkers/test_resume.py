@@ -167,6 +167,17 @@ def test_a_model_call_before_anyone_came_back_is_not_the_resumes_fault() -> None
     assert said("KIT-02", story) == "broken"
 
 
+@pytest.mark.parametrize("requirement", ["WIRE-59", "WIRE-113"])
+def test_a_model_call_behind_a_resend_and_an_ack_is_the_resends_fault(requirement: str) -> None:
+    story = Resumed()
+    story.send(story.a)
+    story.replayed(0, 1)
+    story.call_ends()
+    story.call()
+    assert said(requirement, story) == "holds"
+    assert said("WIRE-58", story) == "broken"
+
+
 def test_an_abort_nobody_asked_for_behind_a_resume_is_broken() -> None:
     story = Resumed()
     story.replayed(0, 1)
