@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from think_conformance.baseline import Entry
 from think_conformance.catalogue.model import Profile
 from think_conformance.checkers.base import WORST_FIRST, State
 from think_reports.model import CaseRow, RequirementRow, RunReport, VerdictRow
@@ -26,19 +27,22 @@ NEEDS_A_LOOK: tuple[State, ...] = (
     "unexpected-pass",
     "inconclusive",
     "warned",
+    "expected-fail",
 )
 """States of a case that is told in full."""
 
 GOOD: tuple[State, ...] = ("passed", "warned")
-BAD: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass")
+BAD: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass", "expected-fail")
 
 
 class Cause(Struct, frozen=True):
-    """What one case says against some requirements, with the same state, reason and frames."""
+    """What one case says against some requirements, with the same state, reason, frames and entry of the
+    baseline."""
 
     state: State
     reason: str
     frames: list[str]
+    known: Entry | None
     requirements: list[RequirementRow]
 
 
@@ -60,6 +64,7 @@ def render(report: RunReport, pictures: Mapping[str, str], folder: str) -> str:
         replay=lambda case: f"think-conformance replay {shlex.quote(f'{folder}/plan/{case}.json')}",
         bound=bound(report.cases),
         at_most=at_most,
+        is_web=is_web,
     )
 
 
@@ -74,6 +79,11 @@ def at_most(passes: int) -> str:
     """What zero failures in so many runs allow to say, at 95 %: the share that may still fail."""
     share = 1.0 if passes < 3 else 3 / passes
     return f"{share:.1%}".replace(".0%", "%").replace("%", " %")
+
+
+def is_web(link: str) -> bool:
+    """Whether a reader may be led there: a file can name any scheme, and some of them run."""
+    return link.lower().startswith(("https://", "http://"))
 
 
 def bound(cases: list[CaseRow]) -> str:
@@ -115,12 +125,12 @@ def _worst_first(told: tuple[State, str]) -> tuple[int, str]:
 
 def _causes(case: CaseRow, rows: Mapping[str, RequirementRow]) -> list[Cause]:
     """What needs a look in a case, worst first; verdicts that say the same are told once."""
-    found: defaultdict[tuple[State, str, tuple[str, ...]], list[VerdictRow]] = defaultdict(list)
+    found: defaultdict[tuple[State, str, tuple[str, ...], Entry | None], list[VerdictRow]] = defaultdict(list)
     for verdict in case.verdicts:
         if verdict.state in NEEDS_A_LOOK:
-            found[verdict.state, verdict.reason, tuple(verdict.frames)].append(verdict)
+            found[verdict.state, verdict.reason, tuple(verdict.frames), verdict.baseline].append(verdict)
     causes = [
-        Cause(state, reason, list(frames), [rows[v.requirement] for v in verdicts])
-        for (state, reason, frames), verdicts in found.items()
+        Cause(state, reason, list(frames), known, [rows[v.requirement] for v in verdicts])
+        for (state, reason, frames, known), verdicts in found.items()
     ]
     return sorted(causes, key=lambda cause: WORST_FIRST.index(cause.state))

@@ -56,7 +56,9 @@ def _test_case(suite: xml.Element, case: CaseRow, verdict: VerdictRow, row: Requ
     text = "\n".join([f"{row.id} {row.level}: {row.sentence}", *map(plain, verdict.frames)])
     kind = ELEMENT.get(verdict.state)
     if kind is not None:
-        inside = xml.SubElement(test, kind, type=verdict.state, message=plain(verdict.reason))
+        told = f"{verdict.baseline.told}; " if verdict.baseline else ""
+        message = f"{plain(told)}{plain(verdict.reason)}"
+        inside = xml.SubElement(test, kind, type=verdict.state, message=message)
         if kind == "failure":
             inside.text = text
     elif verdict.state == "warned":

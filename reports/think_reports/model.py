@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from think_conformance.baseline import Compared, Entry
 from think_conformance.catalogue.model import Level, Profile, Requirement
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
 from think_conformance.errors import UsageError
@@ -68,13 +69,15 @@ class FaultRow(Struct, frozen=True, kw_only=True):
 
 
 class VerdictRow(Struct, frozen=True, kw_only=True):
-    """A verdict of one case; `frames` quotes the records that `evidence` (indexes) names."""
+    """A verdict of one case; `frames` quotes the records that `evidence` (indexes) names; `baseline` is the
+    entry that lists it as a known failure, if one does."""
 
     requirement: str
     state: State
     reason: str
     evidence: list[int]
     frames: list[str]
+    baseline: Entry | None = None
 
 
 class CaseRow(Struct, frozen=True, kw_only=True):
@@ -201,6 +204,7 @@ def _verdict(verdict: Verdict, history: History, own: OwnWords) -> VerdictRow:
         reason=own.only_quoted(verdict.reason),
         evidence=verdict.evidence,
         frames=_quoted(known, history, own),
+        baseline=verdict.baseline if isinstance(verdict, Compared) else None,
     )
 
 

@@ -17,7 +17,7 @@ CASES_SHOWN = 3
 EXPLAINED: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass", "warned")
 """States explained requirement by requirement, in this order."""
 
-GROUPED: tuple[State, ...] = ("inconclusive", "not-applicable")
+GROUPED: tuple[State, ...] = ("inconclusive", "expected-fail", "not-applicable")
 """States where one cause decides many requirements; told cause by cause."""
 
 HEADLINES: tuple[State, ...] = (
@@ -107,6 +107,8 @@ def _explained(row: RequirementRow, cases: list[CaseRow]) -> Iterator[str]:
     ]
     for case, verdict in told[:CASES_SHOWN]:
         yield f"    {case.case}: {verdict.reason or verdict.state}"
+        if verdict.baseline:
+            yield f"      {verdict.baseline.told}"
         yield from (f"      {frame}" for frame in verdict.frames)
     if len(told) > CASES_SHOWN:
         yield f"    and {len(told) - CASES_SHOWN} more cases"
@@ -119,7 +121,8 @@ def _grouped(state: State, report: RunReport) -> Iterator[str]:
     for case, verdict in _verdicts(report):
         if verdict.state == state and verdict.requirement in rows:
             where = f" {case.case}" if state == "inconclusive" else ""
-            causes[where, verdict.reason].append(verdict.requirement)
+            told = verdict.baseline.told if verdict.baseline else verdict.reason
+            causes[where, told].append(verdict.requirement)
     for (where, reason), ids in causes.items():
         yield f"{state.upper()}{where}: {reason}"
         yield from wrap(" ".join(dict.fromkeys(ids)), WIDTH, initial_indent="  ", subsequent_indent="  ")

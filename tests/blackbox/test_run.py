@@ -303,5 +303,5 @@ def test_an_interrupt_at_the_very_start_is_quiet_too(delay_s: float, tmp_path: P
 
 def test_help_teaches(tmp_path: Path) -> None:
     text = kit("--help").stdout + kit("run", "--help").stdout
-    for word in ("run --target my.toml", "--profile", "--seed", "--defect"):
+    for word in ("run --target my.toml", "--profile", "--seed", "--defect", "--baseline"):
         assert word in text

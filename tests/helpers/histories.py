@@ -81,6 +81,7 @@ class Story:
         self._opened[client] = self._opened.get(client, 0) + 1
         name = f"{client}.{self._opened[client]}"
         self._clients[name] = (client, self.epoch)
+        self.record("client", "dial", self._ids(name))
         self.record("client", "open", self._ids(name), {})
         return name
 
@@ -242,7 +243,9 @@ class Story:
         return name
 
     def end(self, name: str, *messages: Message, acks: Iterable[str] = (), idle: bool = True) -> Story:
-        self.record("run", "epilogue", {}, {"phase": "idle" if idle else "deadline"})
+        phase = {"phase": "idle" if idle else "deadline"}
+        if not any(record.payload == phase for record in self.history):
+            self.record("run", "epilogue", {}, phase)
         asked = {"client": "observer"}
         self.record("run", "invoke", asked, {"do": "get-messages"})
         self.record("run", "ok", asked, {"do": "get-messages", "messages": list(messages)})

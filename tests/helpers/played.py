@@ -12,6 +12,7 @@ import msgspec
 from think_conformance.plan import Plan
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.instance import Instance
+from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.world import World
 from think_conformance.targets.contract import load_target
 
@@ -28,6 +29,14 @@ async def reference(folder: Path, seed: int = 0) -> AsyncIterator[tuple[Instance
         await instance.start()
         stack.push_async_callback(instance.stop)
         yield instance, world
+
+
+def recorder() -> Recorder:
+    """One that holds the head of a history and writes nothing."""
+    made = Recorder(None)
+    head = {"case": "case.mine", "claims": [], "exercises": [], "plan": {"version": 1}}
+    made.append("run", "case", {}, head)
+    return made
 
 
 def scenario(**plan: Any) -> Scenario:

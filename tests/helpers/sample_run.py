@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
+from think_conformance.baseline import Compared, Entry
 from think_conformance.catalogue.model import Requirement
 from think_conformance.checkers.base import Verdict
 from think_conformance.history.op import History, Record
@@ -78,6 +80,17 @@ def sample() -> RunReport:
     return build(ENVIRONMENT, VERDICTS, HISTORIES, CATALOGUE)
 
 
+KNOWN = Entry(
+    id="A-1", case="stop", reason="decided so", link="https://example.org/1", expires=date(2099, 1, 2)
+)
+
+
+def known(*verdicts: Verdict) -> RunReport:
+    """A run in which one failure is known, and what else is given."""
+    listed = Compared("A-1", "stop", "expected-fail", "told completed, then aborted", [2, 4], KNOWN)
+    return build(ENVIRONMENT, [listed, *verdicts], HISTORIES[:1], CATALOGUE)
+
+
 HOSTILE = {
     "script": "<script>alert(1)</script>",
     "cdata": "]]><x a='\"&",
@@ -95,12 +108,13 @@ def infested(text: str) -> RunReport:
     """A report with one text in every place where a target, a plan or a file can put it."""
     frame = Record(1, 100.1, "client", "frame-in", {"connection": text}, {"frame": {text: [text]}})
     fault = Record(2, 100.2, "proxy", "fault-fired", {"fault": text}, text)
+    listed = Entry(id=text, case=text, reason=text, link=text, evidence=text, expires=date(2099, 1, 2))
     return build(
         Environment(
             kit=text, target=Target(name=text, version=text, defect=text), seed=1, started=text, exit_code=1
         ),
         [
-            Verdict("A-1", text, "failed", text, [1, 2]),
+            Compared("A-1", text, "failed", text, [1, 2], listed),
             Verdict("A-2", text, "warned", text, [1, 2]),
             Verdict("B-1", text, "inconclusive", text, [1]),
             Verdict("C-1", text, "not-applicable", text),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 
+from think_conformance import baseline
 from think_conformance.targets.contract import Target, load_target
 from think_proxy.plan import FaultPlan
 from think_proxy.plan_file import load
@@ -31,6 +33,11 @@ def test_the_guide_names_every_key_of_a_target_file() -> None:
     named = {key for row in rows for key in re.findall(r"`([a-z_]+)`", row)}
     keys = set(Target.__struct_fields__) - KEYS_SHOWN_ABOVE_THE_TABLE - KEYS_FOR_LATER
     assert keys <= named
+
+
+def test_the_baseline_of_its_page_loads() -> None:
+    found = baseline.load(example("docs/baseline.md", "toml"), "docs/baseline.md", date(2027, 6, 30))
+    assert [str(entry) for entry in found.entries] == ["WIRE-104 in resume.page-refresh"]
 
 
 def test_the_plan_of_the_faults_page_loads() -> None:

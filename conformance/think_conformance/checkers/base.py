@@ -151,6 +151,8 @@ def judge(
         found = Finding("nothing", out) if out else _find(one, view)
         if found.said in ("nothing", "missing") and row.id not in wanted:
             continue
+        if found.said == "nothing" and row.conditional and not (doubts or view.case.facts):
+            out = f"the target does nothing that this speaks of: {found.reason}"
         unsure = _unsure(found, one, view, doubts)
         state: State = (
             "not-applicable" if out else "inconclusive" if unsure else _STATES[row.level, found.said]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import inf
 
 from think_conformance.history.chains import Chain
 from think_conformance.history.traffic import Connection
@@ -45,19 +46,28 @@ def _unexplained_of(view: View, own: list[Chain], calls: list[Call]) -> Iterator
 
 def _unexplained(view: View, own: list[Chain], before: Call, call: Call) -> str:
     """What is wrong with `call`, empty when it is explained by what happened since `before`."""
-    if own and all(chain.ended is not None and chain.ended < call.index for chain in own):
+    deaths = [death for death in view.deaths if before.index < death < call.index]
+    if own and all(_over(chain, deaths) < call.index for chain in own):
         # a stop may overtake a call that is just being made
         if call.how == "aborted" and all("aborted" in chain.finals for chain in own):
             return ""
         return f"the model was called again for {call.marker} after its final outcome was told"
     explained = (
-        any(before.index < death < call.index for death in view.deaths)
+        bool(deaths)
         or before.how in ("aborted", "error")
         or len(call.tool_results) > len(before.tool_results)
         or any(f.leg == "model" and i > before.index for f in view.faults for i, _ in f.fired)
         or _scripted_to_fail(view, before)
     )
     return "" if explained else f"the model was called again for {call.marker} without a cause"
+
+
+def _over(chain: Chain, deaths: list[int]) -> float:
+    """The record that told its end, else infinity. Where two ends are told after a crash, which one holds
+    is not known: that is for WIRE-206 to say."""
+    if chain.ended is None or (len(chain.finals) > 1 and any(death < chain.ended for death in deaths)):
+        return inf
+    return chain.ended
 
 
 def _sends(view: View, own: list[Chain]) -> list[int]:

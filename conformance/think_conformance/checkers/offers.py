@@ -77,7 +77,7 @@ def pending_before_the_transcript(view: View) -> Finding:
     for connection in view.connections.values():
         got = [passed for passed in connection.honest() if not passed.sent]
         at = next((p.index for p in got if isinstance(p.frame, ChatMessages) and p.frame.connect), None)
-        waiting = [chain for chain in judged(view) if _waits(view, chain, connection.opened, at)]
+        waiting = [chain for chain in judged(view) if _waits(view, chain, connection.dialled, at)]
         if at is None or not waiting:
             continue
         seen += 1
@@ -89,12 +89,12 @@ def pending_before_the_transcript(view: View) -> Finding:
     )
 
 
-def _waits(view: View, chain: Chain, opened: int, at: int | None) -> bool:
-    """Whether it was accepted when a connection opened, and had certainly not begun at record `at`."""
+def _waits(view: View, chain: Chain, dialled: int, at: int | None) -> bool:
+    """Whether it was accepted when a connection was dialled, and had certainly not begun at record `at`."""
     return (
         at is not None
         and chain.accepted is not None
-        and chain.accepted < opened
+        and chain.accepted < dialled
         and not begun(view, chain, at)
         and bool(view.calls_for(chain))
         and not any(chain.accepted < death < at for death in view.deaths)

@@ -78,7 +78,7 @@ def idle_means_idle(view: View) -> Finding:
             if isinstance(frame, ResumeRequest):
                 asked[frame.probe_id] = passed.index
             elif isinstance(frame, ResumeNone) and frame.reason == "idle":
-                since = asked.get(frame.probe_id, connection.opened)
+                since = asked.get(frame.probe_id, connection.dialled)
                 accepted = [c for c in chains if (c.accepted or since) < since]
                 told += bool(accepted)
                 for chain in accepted:

@@ -15,7 +15,7 @@ from think_conformance.wire.frames import ChatRequest, ChatResponse, StreamPendi
 
 @dataclass(frozen=True, slots=True)
 class Resend:
-    """A request that went out again on `connection`, in record `index`, after it was accepted."""
+    """A request that went out again on `connection`, in record `index`, when the target had it already."""
 
     chain: Chain
     connection: Connection
@@ -45,15 +45,17 @@ def _resends(view: View) -> Iterator[Resend]:
         ]
         for again in sends[1:]:
             crossed = any(sends[0].index < death < again.index for death in view.deaths)
-            accepted = chain.accepted is not None and chain.accepted < again.index
+            # what one connection carries arrives in order: the first send cannot have been lost there
+            behind = again.connection == sends[0].connection
+            accepted = chain.accepted is not None and (behind or chain.accepted < again.index)
             if accepted and chain.cleared is None and (view.case.facts or not crossed):
                 yield Resend(chain, view.connections[again.connection], again.index)
 
 
 def _run_again(view: View, resends: list[Resend]) -> Iterator[Breach]:
-    for before, call, wrong in unexplained_calls(view):
+    for _, call, wrong in unexplained_calls(view):
         for resend in resends:
-            if resend.chain.marker == call.marker and before.index < resend.index < call.index:
+            if resend.chain.marker == call.marker and resend.index < call.index:
                 yield Breach(f"{wrong}, behind a resend", (resend.index, call.index))
                 break
 

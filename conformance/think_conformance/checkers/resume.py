@@ -15,6 +15,7 @@ from think_conformance.checkers.sequence import Walk
 from think_conformance.history.streams import runs, texts
 from think_conformance.history.traffic import is_chunk
 from think_conformance.history.views import View
+from think_conformance.history.work import Call
 from think_conformance.wire.frames import (
     ChatRequest,
     ChatResponse,
@@ -58,18 +59,14 @@ def _calls_after(view: View, asked: list[int]) -> Iterator[Breach]:
     """A call that a resend of the same request may have caused is the resend's fault (WIRE-58)."""
     for before, call, wrong in unexplained_calls(view):
         between = [index for index in asked if before.index < index < call.index]
-        if between and not _resent(view, call.marker, before.index, call.index):
+        if between and not _resent(view, call):
             yield Breach(f"{wrong}, behind a resume frame", (between[-1], call.index))
 
 
-def _resent(view: View, marker: str, start: int, end: int) -> bool:
-    return any(
-        isinstance(p.frame, ChatRequest) and p.sent and p.frame.id in chain.ids
-        for chain in view.chains
-        if chain.marker == marker
-        for p in view.frames
-        if start < p.index < end
-    )
+def _resent(view: View, call: Call) -> bool:
+    own = {ident for chain in view.chains if chain.marker == call.marker for ident in chain.ids}
+    sent = [p.frame.id for p in view.frames if isinstance(p.frame, ChatRequest) and p.index < call.index]
+    return any(sent.count(ident) > 1 for ident in own)
 
 
 # ---- offers and answers -----------------------------------------------------------------------

@@ -114,6 +114,6 @@ def _visited(view: View, crash: Crash) -> int:
         for op in view.operations
         if op.kind == "invoke" and op.payload.get("do") in ("connect", "get-messages", "rpc")
     ]
-    opened = [connection.opened for connection in view.connections.values()]
-    later = [index for index in (*calls, *opened, *view.deaths) if _made_by(crash, index)]
+    dialled = [connection.dialled for connection in view.connections.values()]
+    later = [index for index in (*calls, *dialled, *view.deaths) if _made_by(crash, index)]
     return min(later, default=len(view.history) - 1)

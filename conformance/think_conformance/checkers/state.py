@@ -32,6 +32,8 @@ def one_true_state(view: View) -> Finding:
 
 
 def _runs_on(view: View, chain: Chain) -> Iterator[Breach]:
+    if len(chain.finals) > 1:
+        return
     ends = [terminal for terminal in chain.terminals if terminal.final]
     sends = [p.index for p in view.frames if isinstance(p.frame, ChatRequest) and p.frame.id in chain.ids]
     for connection in view.connections.values():
@@ -50,7 +52,7 @@ def _runs_on(view: View, chain: Chain) -> Iterator[Breach]:
 def _over(connection: Connection, ends: list[Terminal]) -> int | None:
     """The record from which on a connection speaks of a turn that had certainly ended."""
     own = [t.index for t in ends if t.connection == connection.name]
-    before = [t.index for t in ends if t.index < connection.opened]
+    before = [t.index for t in ends if t.index < connection.dialled]
     return min([*own, *before], default=None)
 
 
@@ -98,7 +100,7 @@ def _read_after(view: View, transcript: Transcript, chain: Chain) -> bool:
         for t in chain.terminals
         if t.kind == "completed"
     )
-    return same or view.connections[transcript.connection].opened > told
+    return same or view.connections[transcript.connection].dialled > told
 
 
 @check("KIT-12", needs_quiet=True)

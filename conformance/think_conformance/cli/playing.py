@@ -26,6 +26,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 STDOUT = "what stdout holds"
 OUT = "folder of this run [default: think-runs/<time>]"
 TIMEOUT = "seconds for one case"
+BASELINE = "known failures of the target, a TOML file: what it lists must fail, all else must not"
 
 
 def _shared(command: Command) -> Command:
@@ -44,6 +45,7 @@ def _shared(command: Command) -> Command:
 @click.option("--profile", "profiles", multiple=True, help="only this profile; may be repeated")
 @click.option("-k", "expression", help="only scenarios that match: words of ids, with and, or, not")
 @click.option("--defect", help="switch a deliberate defect of the target on")
+@click.option("--baseline", type=click.Path(path_type=Path), help=BASELINE)
 @click.option("--seed", type=int, help="what chance is drawn from [default: random, printed]")
 @click.option("--jobs", type=click.IntRange(1), help="cases at a time [default: number of processors]")
 @click.option("--repeat", type=click.IntRange(1), default=1, help="times to play each", show_default=True)
@@ -83,7 +85,7 @@ def _play(order: Order, out: Path | None, form: str) -> None:
     with logbook(order, ordered, store, tell) as ending:
         try:
             with progress(len(ordered.scenarios) * ordered.repeat, store) as told:
-                ending.exit_code = _until_done_or_interrupted(Run(ordered, store, told))
+                ending.exit_code = _until_done_or_interrupted(Run(ordered, store, told, tell))
         except TargetNotReady as error:
             tell(str(error))
             ending.exit_code = code_of(error)

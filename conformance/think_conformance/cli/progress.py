@@ -56,7 +56,7 @@ def _lines(total: int, store: Store, console: Console) -> Told:
     def told(ended: Ended) -> None:
         nonlocal done
         done += 1
-        console.print(f"[{done}/{total}] {ended.state:14} {_case(ended)}", markup=False)
+        console.print(f"[{done}/{total}] {ended.state:15} {_case(ended)}", markup=False)
         if again := _again(ended, store):
             console.print(f"    {again}", markup=False)
 
@@ -75,7 +75,7 @@ def _live(total: int, store: Store, bar: Progress) -> Told:
         bar.update(task, advance=1, counts="  ".join(said))
         again = _again(ended, store)
         if again or ended.missing:
-            bar.console.print(f"[{COLOURS[state]}]{state:14}[/] {escape(_case(ended))}")
+            bar.console.print(f"[{COLOURS[state]}]{state:15}[/] {escape(_case(ended))}")
         if again:
             bar.console.print(f"    {again}", markup=False)
 

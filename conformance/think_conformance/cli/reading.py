@@ -7,15 +7,19 @@ from pathlib import Path
 
 import click
 
+from think_conformance import baseline as baselines
+from think_conformance.baseline import Baseline
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.base import worst
+from think_conformance.checkers.base import exit_code, worst
 from think_conformance.checkers.tally import Tally
 from think_conformance.cli import explaining
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.history.plain import plain
 from think_conformance.scenarios.base import load
+from think_conformance.shell.ending import USAGE
+from think_conformance.shell.order import baseline_of, baseline_text, today
 from think_conformance.shell.recorder import read_history
-from think_conformance.shell.store import profiles_of
+from think_conformance.shell.store import Asked, asked_of
 from think_conformance.targets.contract import load_target, packaged_targets
 from think_conformance.targets.defects import defects_of
 
@@ -39,25 +43,64 @@ def explain(ident: str, target: str) -> None:
 
 @click.command()
 @click.argument("run_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def check(run_dir: Path) -> None:
+@click.option("--baseline", type=click.Path(path_type=Path), help="known failures, as for `run`")
+def check(run_dir: Path, baseline: Path | None) -> None:
     """Judge the histories of a run directory again, with the checkers of today."""
+    asked, files = asked_of(run_dir), _histories(run_dir)
+    known = Baseline() if baseline is None else baseline_of(baseline, asked.target.name)
+    played = load() if asked.scenarios is None else asked.scenarios
+    verdicts = baselines.apply(known, _judged(files, asked).verdicts, played, asked.profiles)
+    for verdict in sorted(verdicts, key=lambda v: (v.requirement, v.case)):
+        reason = f": {verdict.reason}" if verdict.reason else ""
+        click.echo(plain(f"{verdict.state:15} {verdict.requirement:10} {verdict.case}{reason}"))
+    state, code = worst(v.state for v in verdicts), exit_code(verdicts)
+    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
+    raise SystemExit(code)
+
+
+@click.group("baseline")
+def baseline_() -> None:
+    """Begin a baseline, the known failures of a target, or look through one."""
+
+
+@baseline_.command()
+@click.argument("run_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def write(run_dir: Path) -> None:
+    """Print a baseline with an entry per failure of a run. Why, where and how long is yours to say."""
+    asked = asked_of(run_dir)
+    verdicts = _judged(_histories(run_dir), asked).verdicts
+    click.echo(baselines.skeleton(asked.target.name, verdicts, today()), nl=False)
+
+
+@baseline_.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def lint(file: Path) -> None:
+    """Tell all that is wrong with a baseline, or has expired, a line each."""
+    found, wrong = baselines.read(baseline_text(file), today())
+    wrong += [f"{entry} expired on {entry.expires}" for entry in found.entries if found.expired(entry)]
+    for line in wrong:
+        click.echo(plain(f"{file}: {line}"))
+    click.echo(f"entries: {len(found.entries)}, mistakes: {len(wrong)}")
+    raise SystemExit(USAGE if wrong else 0)
+
+
+def _histories(run_dir: Path) -> list[Path]:
     files = sorted(run_dir.glob("cases/*/history.jsonl"))
     if not files and not (run_dir / "env.json").exists():
         raise UsageError(f"{run_dir} holds no cases/*/history.jsonl: name the folder of a run")
-    tally = Tally(profiles_of(run_dir))
+    return files
+
+
+def _judged(files: list[Path], asked: Asked) -> Tally:
+    """What the checkers of today say of these histories."""
+    tally = Tally(asked.profiles)
     for file in files:
         history = read_history(file)
         try:
             tally.judge(file.parent.name, history)
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from None
-    verdicts = tally.verdicts
-    for verdict in sorted(verdicts, key=lambda v: (v.requirement, v.case)):
-        reason = f": {verdict.reason}" if verdict.reason else ""
-        click.echo(plain(f"{verdict.state:14} {verdict.requirement:10} {verdict.case}{reason}"))
-    state = worst(v.state for v in verdicts)
-    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {tally.exit_code}")
-    raise SystemExit(tally.exit_code)
+    return tally
 
 
 @click.command("list")

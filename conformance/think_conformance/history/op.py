@@ -20,7 +20,8 @@ Kind = Literal[
     "ok",  # run: it happened; payload carries the answer where there is one
     "fail",  # run: it certainly did not happen
     "info",  # run: unknown whether it happened (a deadline passed, the socket broke)
-    "open",  # client: a connection is open
+    "dial",  # client: a connection is about to be opened
+    "open",  # client: it is open
     "close",  # client: it is closed; payload {code: 1006 when there was no close frame, reason, by}
     "frame-out",  # client: about to be sent
     "frame-in",  # client: received

@@ -45,13 +45,14 @@ class Passed:
 
 @dataclass(slots=True)
 class Connection:
-    """One socket of a client. Indexes of records: `closed` None while open to the end of the
-    history; `disturbed` the first fault that may have cost it frames, `tampered` the first that
-    changed them."""
+    """One socket of a client. Indexes of records: `dialled`, after which the target may have met it;
+    `opened`; `closed` None while open to the end of the history; `disturbed` the first fault that may
+    have cost it frames, `tampered` the first that changed them."""
 
     name: str
     client: str
     epoch: int
+    dialled: int
     opened: int
     closed: int | None = None
     disturbed: int | None = None
@@ -142,13 +143,21 @@ def is_chunk(frame: Frame) -> bool:
 def connections_of(history: History, faults: list[Fault]) -> dict[str, Connection]:
     """Every connection by name, in order of opening, with its frames and what faults did to it."""
     found: dict[str, Connection] = {}
+    dials: dict[str, int] = {}
     for record in history:
         if record.source != "client" or not isinstance(record.ids.get("connection"), str):
             continue
         name = record.ids["connection"]
+        if record.kind == "dial":
+            dials.setdefault(name, record.index)
+            continue
         if name not in found:
             found[name] = Connection(
-                name, str(record.ids.get("client", "")), _number(record.ids.get("epoch")), record.index
+                name,
+                client=str(record.ids.get("client", "")),
+                epoch=_number(record.ids.get("epoch")),
+                dialled=dials.get(name, record.index),
+                opened=record.index,
             )
         connection = found[name]
         if record.kind == "close":

@@ -107,7 +107,10 @@ class View:
         self.phases: dict[str, int] = {}
         for record in history:
             if record.kind == "epilogue" and isinstance(record.payload, dict):
-                self.phases.setdefault(str(record.payload.get("phase")), record.index)
+                phase = str(record.payload.get("phase"))
+                self.phases[phase] = record.index
+                if phase == "deadline":
+                    self.phases.pop("idle", None)
         self.transcripts = self._transcripts()
         self.chains = chains_of(self.connections.values(), self.deaths)
         self.chain_of = {ident: chain for chain in self.chains for ident in chain.ids}

@@ -25,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only cases of this profile; may be repeated",
     )
     group.addoption(
+        "--think-baseline",
+        metavar="FILE",
+        type=Path,
+        help="known failures of the target: what it lists is an expected failure",
+    )
+    group.addoption(
         "--think-out",
         metavar="DIR",
         type=Path,
@@ -38,5 +44,5 @@ def pytest_configure(config: pytest.Config) -> None:
         from think_conformance.plugin.cases import Cases
 
         config.pluginmanager.register(Cases(config), "think-conformance-cases")
-    elif config.getoption("think_profile") or config.getoption("think_out"):
-        raise pytest.UsageError("--think-profile and --think-out need --think-target")
+    elif any(config.getoption(name) for name in ("think_profile", "think_baseline", "think_out")):
+        raise pytest.UsageError("--think-profile, --think-baseline and --think-out need --think-target")

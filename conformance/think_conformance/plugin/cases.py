@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from think_conformance.baseline import listed
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.base import State, Verdict, exit_code
 from think_conformance.errors import UsageError
@@ -26,7 +27,15 @@ from think_conformance.wire.codec import dumps
 
 FRAMES_SHOWN = 12
 
-TOLD: tuple[State, ...] = ("failed", "not-testable", "inconclusive", "warned")
+TOLD: tuple[State, ...] = (
+    "failed",
+    "not-testable",
+    "flaky",
+    "unexpected-pass",
+    "inconclusive",
+    "warned",
+    "expected-fail",
+)
 """States of a verdict that are told in full, in this order."""
 
 
@@ -43,7 +52,11 @@ class Cases:
                 "--think-target plays cases in parallel by itself: add `-n 0` (pytest-xdist)"
             )
         profiles = tuple(config.getoption("think_profile"))
-        order = Order(target=config.getoption("think_target"), profiles=profiles)
+        order = Order(
+            target=config.getoption("think_target"),
+            profiles=profiles,
+            baseline=config.getoption("think_baseline"),
+        )
         try:
             self._options = options(order)
         except UsageError as error:
@@ -73,6 +86,9 @@ class Cases:
             self._engine.told.append(_ending(error))
             if code_of(error) == KIT_BROKE:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        self._engine.told += self._engine.at_odds
+        if self._engine.at_odds and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._engine.store is not None:
@@ -134,6 +150,8 @@ class CaseItem(pytest.Item):
             raise CaseFailed(text)
         if text:
             self.add_report_section("call", "think-conformance", text)
+        if known := [v for v in outcome.verdicts if v.state == "expected-fail"]:
+            pytest.xfail("; ".join(f"{v.requirement} {listed(v)}" for v in known))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return str(excinfo.value) if isinstance(excinfo.value, CaseFailed) else _ending(excinfo.value)
@@ -177,6 +195,8 @@ def _verdict(verdict: Verdict, history: History) -> Iterator[str]:
     row, own = requirements()[verdict.requirement], OwnWords(history)
     yield f"{verdict.state.upper()} {row.id} ({row.level}, {row.profile}): {row.sentence}"
     yield f"    {plain(own.only_quoted(verdict.reason))}"
+    if known := listed(verdict):
+        yield f"    {plain(known)}"
     for index in verdict.evidence[:FRAMES_SHOWN]:
         if 0 <= index < len(history):
             yield f"    {line(history[index], history[0].at, own)}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from think_conformance.baseline import Compared
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.ending import INTERRUPTED
 from think_conformance.shell.logbook import logbook
@@ -20,7 +21,8 @@ from think_conformance.shell.store import Store, fresh_folder
 
 class Engine:
     """Plays cases in parallel, as many at a time as the options say. Not started until it is told to.
-    `told` grows by lines for the user."""
+    `told` grows by lines for the user; `at_odds` tells what only the whole of a run shows to be otherwise
+    than the baseline says, and no case by itself."""
 
     def __init__(self, order: Order, options: Options) -> None:
         self._order = order
@@ -31,6 +33,7 @@ class Engine:
         self._broke: BaseException | None = None
         self.store: Store | None = None
         self.told: list[str] = []
+        self.at_odds: list[str] = []
 
     def start(self, scenarios: list[Scenario], out: Path | None) -> None:
         """Begin to play these, once. UsageError when the folder cannot be used."""
@@ -75,11 +78,20 @@ class Engine:
                     outcome.set_exception(ended)
 
     async def _run(self, options: Options, store: Store) -> int:
-        run = Run(options, store, lambda ended: self._outcomes[ended.case].set_result(ended))
+        run = Run(
+            options, store, lambda ended: self._outcomes[ended.case].set_result(ended), self.told.append
+        )
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.ensure_future(run.play())
         self._running.set()
         try:
-            return await self._task
+            code = await self._task
         except asyncio.CancelledError:
             return INTERRUPTED
+        self.at_odds = [
+            f"{verdict.state.upper()} {verdict.requirement} {verdict.case}: {verdict.reason}"
+            for verdict in run.verdicts
+            if isinstance(verdict, Compared) and verdict.baseline and verdict.baseline.case is None
+            if verdict.state in ("unexpected-pass", "not-testable")
+        ]
+        return code

@@ -105,7 +105,7 @@ def kill_before_the_first_token_nobody_there() -> dict[str, Any]:
 @scenario(
     "recovery.kill-during-output",
     "the target is killed after two text deltas that a second tab had replayed; both tabs come back",
-    exercises=f"{INVARIANT} {TEXT} WIRE-85 WIRE-83 WIRE-93 WIRE-183 KIT-05 KIT-12",
+    exercises=f"{INVARIANT} {TEXT} WIRE-85 WIRE-83 WIRE-93 KIT-05 KIT-12",
 )
 def kill_during_output() -> dict[str, Any]:
     return {
@@ -121,19 +121,33 @@ def kill_during_output() -> dict[str, Any]:
             {"client": "b", "do": "connect", "after": {"seen": saw_delta("a", 2)}},
             BACK,
             {"client": "b", "do": "connect"},
-            {
-                "client": "a",
-                "do": "ack",
-                "turn": "t1",
-                "after": {"seen": saw_frame("a", type=RESPONSE, replayComplete=True)},
-            },
-            {
-                "do": "open-gate",
-                "gate": "rest",
-                "after": {"seen": saw_frame("b", nth=2, type=RESPONSE, replayComplete=True)},
-            },
+            {"do": "wait", "after": {"seen": saw_frame("b", nth=2, type=RESPONSE, replayComplete=True)}},
         ],
         "faults": [crash_when(saw_frame("b", type=RESPONSE, replayComplete=True))],
+    }
+
+
+@scenario(
+    "recovery.late-ack",
+    "a client acks the request that a crash interrupted when its recovery already runs",
+    exercises=f"{INVARIANT} WIRE-183",
+)
+def late_ack() -> dict[str, Any]:
+    return {
+        "model": {
+            "t1": [
+                [*words(1, 2), NEVER, "done"],
+                [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"],
+            ]
+        },
+        "operations": [
+            {"client": "a", "do": "connect"},
+            SEND,
+            {**BACK, "quiet": True},
+            {"client": "a", "do": "ack", "turn": "t1", "after": {"seen": at_gate("rest")}},
+            {"do": "wait", "within_s": 1, "after": {"seen": saw_frame("a", id="req-t1", done=True)}},
+        ],
+        "faults": [crash_when(saw_delta("a", 2))],
     }
 
 

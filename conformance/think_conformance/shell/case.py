@@ -41,7 +41,8 @@ LEGS: tuple[Leg, ...] = ("client", "model", "target")
 
 
 class NotReached(Exception):
-    """What an operation waits for did not come in time; the rest of the plan cannot be played."""
+    """What an operation waits for did not come in time; the rest of the plan cannot be played.
+    Where nothing but waiting is left of the plan, nothing is lost by it."""
 
 
 class Case:
@@ -157,12 +158,15 @@ class Case:
     # ---- operations ---------------------------------------------------------------------------
 
     async def _operate(self) -> None:
+        operations = self.plan.operations
+        index = 0
         try:
-            for index, operation in enumerate(self.plan.operations):
+            for index, operation in enumerate(operations):
                 await self._reach(index, operation)
                 await self._perform(index, operation)
         except NotReached as stop:
-            self._record("info", {}, {"reason": str(stop)})
+            unplayed = any(operation.do != "wait" for operation in operations[index:])
+            self._record("info", {} if unplayed else {"operation": index}, {"reason": str(stop)})
 
     async def _reach(self, index: int, operation: Operation) -> None:
         after = operation.after

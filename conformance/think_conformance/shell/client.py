@@ -125,6 +125,7 @@ class Client:
         name = f"{self._name}.{self._attempts}"
         ids = {"client": self._name, "connection": name, "epoch": self._epoch()}
         session = _session()
+        self._recorder.append("client", "dial", ids)
         try:
             async with asyncio.timeout(timeout_s):
                 ws = await _dial(session, self._endpoint(), name)

@@ -2,7 +2,8 @@
 
 A fresh client `observer` follows whatever still runs until the agent has nothing more to offer, reads
 the transcript, and acks every root request id of the plan, so that each accepted turn had a
-chance to tell its outcome to somebody.
+chance to tell its outcome to somebody. An agent that says `idle` while a turn has no outcome is
+watched for as long as it may take to wake: what comes late is no loss.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from think_conformance.history.op import OBSERVER, Record
+from think_conformance.history.views import View
 from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
 from think_conformance.wire.frames import ResumeAck, ResumeRequest
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
 ACK_ANSWER_S = 2.0
 PROBE_ANSWER_S = 5.0
+LATE_S = 1.0
+"""How long a turn without outcome is waited for, on top of the heartbeat within which its agent wakes."""
 STARTS = 3
 """How often a target that dies before it can be asked is brought back."""
 
@@ -30,7 +34,9 @@ class Epilogue:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._recorder = case.recorder
-        self._deadline_s = 10.0 + case.instance.target.heartbeat_s
+        self._asked = 0
+        self._heartbeat_s = case.instance.target.heartbeat_s
+        self._deadline_s = 10.0 + self._heartbeat_s
 
     async def play(self) -> None:
         """Bounded by the deadline and a few answers; records where it came to."""
@@ -42,14 +48,13 @@ class Epilogue:
         try:
             await self._connect()
             async with asyncio.timeout(self._deadline_s):
-                await self._until_idle()
-                self._phase("idle")
+                await self._until_settled()
         except TimeoutError:
-            self._phase("deadline")
+            await self._give_up()
         except (TargetNotReady, KilledWhileStarting) as dead:
             self._recorder.append("run", "info", {}, {"reason": str(dead)})
-            self._phase("deadline")
-        await self._ask_for_truth()
+            await self._give_up()
+        await self._ack_roots()
         self._phase("end")
 
     async def _connect(self) -> None:
@@ -66,12 +71,33 @@ class Epilogue:
                     await asyncio.sleep(0.05)  # nobody tells when a refused port opens
         raise TimeoutError
 
+    async def _until_settled(self) -> None:
+        clock = asyncio.get_running_loop().time
+        late_s = clock() + self._heartbeat_s + LATE_S
+        while True:
+            await self._until_idle()
+            self._phase("idle")
+            await self._read_transcript()
+            if self._all_settled():
+                return
+            since = len(self._recorder.records)
+            if await self._next(lambda f: f.get("done") is True, since, max(late_s - clock(), 0)) is None:
+                return
+
+    def _all_settled(self) -> bool:
+        """Whether an outcome of every turn that was accepted is known."""
+        view = View(self._recorder.records)
+        return all(chain.accepted is None or view.evidence(chain).strength != "none" for chain in view.chains)
+
+    async def _give_up(self) -> None:
+        self._phase("deadline")
+        await self._read_transcript()
+
     async def _until_idle(self) -> None:
         observer = self._case.client(OBSERVER)
-        asked = 0
         while True:
-            asked += 1
-            probe = f"epilogue-{asked}"
+            self._asked += 1
+            probe = f"epilogue-{self._asked}"
             since = len(self._recorder.records)
             await observer.send(ResumeRequest(probe_id=probe))
             answer = await self._next(lambda f, p=probe: f.get("probeId") == p, since, PROBE_ANSWER_S)
@@ -112,7 +138,16 @@ class Epilogue:
         )
         return frame_of(record) if record else None
 
-    async def _ask_for_truth(self) -> None:
+    async def _ack_roots(self) -> None:
+        observer = self._case.client(OBSERVER)
+        for root in self._case.roots:
+            since = len(self._recorder.records)
+            if await observer.send(ResumeAck(id=root)):
+                await self._next(
+                    lambda f, r=root: f.get("id") == r and f.get("done") is True, since, ACK_ANSWER_S
+                )
+
+    async def _read_transcript(self) -> None:
         observer = self._case.client(OBSERVER)
         ids = {"client": OBSERVER}
         self._recorder.append("run", "invoke", ids, {"do": "get-messages"})
@@ -121,12 +156,6 @@ class Epilogue:
             self._recorder.append("run", "info", ids, {"reason": "the transcript could not be read"})
         else:
             self._recorder.append("run", "ok", ids, {"do": "get-messages", "messages": messages})
-        for root in self._case.roots:
-            since = len(self._recorder.records)
-            if await observer.send(ResumeAck(id=root)):
-                await self._next(
-                    lambda f, r=root: f.get("id") == r and f.get("done") is True, since, ACK_ANSWER_S
-                )
 
     def _phase(self, phase: str) -> None:
         self._recorder.append("run", "epilogue", {}, {"phase": phase})

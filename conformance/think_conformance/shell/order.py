@@ -9,7 +9,7 @@ import os
 import platform
 import random
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from think_conformance import baseline
+from think_conformance.baseline import Baseline
 from think_conformance.catalogue.model import requirements
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.plan import Plan
@@ -39,6 +41,7 @@ class Order(Struct, frozen=True, kw_only=True):
     profiles: tuple[str, ...] = ()
     expression: str | None = None
     defect: str | None = None
+    baseline: Path | None = None
     seed: int | None = None
     jobs: int | None = None
     repeat: int = 1
@@ -69,6 +72,7 @@ def options(order: Order) -> Options:
         repeat=order.repeat,
         timeout_s=order.timeout_s,
         defect=order.defect,
+        baseline=Baseline() if order.baseline is None else baseline_of(order.baseline, target.name),
     )
 
 
@@ -88,9 +92,34 @@ def environment(order: Order, options: Options) -> dict[str, Any]:
         "jobs": options.jobs,
         "repeat": options.repeat,
         "profiles": sorted(options.profiles),
+        "scenarios": [scenario.id for scenario in options.scenarios],
+        "baseline": str(order.baseline.resolve()) if order.baseline else None,
         "cases": len(options.scenarios) * options.repeat,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def today() -> date:
+    """The day by which entries of a baseline expire."""
+    return datetime.now(UTC).date()
+
+
+def baseline_text(path: Path) -> str:
+    """The content of a baseline file. UsageError, one line, when there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"baseline {path} cannot be read: {why}") from None
+
+
+def baseline_of(path: Path, target: str | None) -> Baseline:
+    """The baseline in a file, as of today. UsageError, one line, when it is not well formed, or of
+    another target than this one; None is a target that nobody knows."""
+    found = baseline.load(baseline_text(path), str(path), today())
+    if None not in (found.target, target) and found.target != target:
+        raise UsageError(f"{path}: the baseline is of target `{found.target}`, the run of `{target}`")
+    return found
 
 
 def planned(path: Path) -> Scenario:

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from think_conformance.checkers.base import State, Verdict, worst
+from think_conformance.baseline import Baseline, apply
+from think_conformance.checkers.base import State, Verdict, exit_code, worst
 from think_conformance.checkers.tally import Tally
 from think_conformance.history.op import History
 from think_conformance.plan import About, TargetPart
@@ -24,6 +25,7 @@ from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.case import Case
 from think_conformance.shell.ending import gravest
 from think_conformance.shell.instance import Instance
+from think_conformance.shell.prepare import prepare
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.store import Store
 from think_conformance.shell.world import World
@@ -32,7 +34,7 @@ from think_conformance.targets.contract import Target
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What one run does. `repeat` plays each scenario that often; `profiles` are the ones judged
-    (empty: all); `nonce` makes the agent names of this run its own."""
+    (empty: all), held against `baseline`; `nonce` makes the agent names of this run its own."""
 
     target: Target
     scenarios: list[Scenario]
@@ -43,6 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
     timeout_s: float = 60.0
     defect: str | None = None
+    baseline: Baseline = Baseline()
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +61,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def state(self) -> State:
         """Its worst."""
-        if self.missing:
+        if self.missing and not self.verdicts:
             return "not-applicable"
         return worst(verdict.state for verdict in self.verdicts)
 
@@ -68,18 +71,28 @@ Progress = Callable[[Ended], None]
 
 
 class Run:
-    """One run, played once."""
+    """One run, played once. `tell` gets the lines of the target's own preparation."""
 
-    def __init__(self, options: Options, store: Store, progress: Progress) -> None:
+    def __init__(
+        self, options: Options, store: Store, progress: Progress, tell: Callable[[str], None]
+    ) -> None:
         self._options = options
         self._store = store
         self._progress = progress
+        self._tell = tell
         self._shared: Instance | None = None
         self._starting = asyncio.Lock()
         self._tally = Tally(options.profiles)
+        self._over: set[str] = set()
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """All so far, each repeat in view of the others, and held against the baseline."""
+        return self._held(self._tally.verdicts, self._over)
 
     async def play(self) -> int:
         """Every case; the exit code that the verdicts mean. Raises TargetNotReady and UsageError."""
+        await prepare(self._options.target, self._tell)
         async with AsyncExitStack() as stack:
             self._stack = stack
             self._data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
@@ -93,7 +106,7 @@ class Run:
                         group.create_task(self._in_turn(slots, case, scenario))
             except ExceptionGroup as failed:
                 raise gravest(failed.exceptions) from None
-        return self._tally.exit_code
+        return exit_code(self.verdicts)
 
     @property
     def _alone(self) -> bool:
@@ -121,11 +134,15 @@ class Run:
                 verdicts = self._tally.skip(case, scenario.exercises, missing)
             else:
                 verdicts = self._tally.judge(case, history)
-            self._store.save_verdicts(self._tally.verdicts)
-            took_s = time.monotonic() - started
+            self._over.add(scenario.id)
+            self._store.save_verdicts(self.verdicts)
+            verdicts, took_s = self._held(verdicts, {scenario.id}), time.monotonic() - started
             self._progress(
                 Ended(case=case, verdicts=verdicts, history=history, took_s=took_s, missing=missing)
             )
+
+    def _held(self, verdicts: list[Verdict], played: set[str]) -> list[Verdict]:
+        return apply(self._options.baseline, verdicts, played, self._options.profiles)
 
     def _out_of_reach(self, scenario: Scenario) -> str:
         target = self._options.target

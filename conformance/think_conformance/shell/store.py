@@ -38,14 +38,29 @@ def target_of(plan: Path) -> str | None:
         ) from None
 
 
-def profiles_of(run_dir: Path) -> tuple[str, ...]:
-    """The profiles that were judged in a run; empty for all, and for histories of no run. UsageError
-    when the run directory is broken."""
+class Called(msgspec.Struct, frozen=True):
+    """The name of a target."""
+
+    name: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What was asked of a run: the profiles judged (empty: all), the scenarios chosen (None: nobody knows),
+    the target."""
+
+    profiles: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] | None = None
+    target: Called = Called()
+
+
+def asked_of(run_dir: Path) -> Asked:
+    """What was asked of a run, by its directory; nothing, for histories of no run. UsageError when the run
+    directory is broken."""
     env = run_dir / "env.json"
     try:
-        return _read(env, _Judged).profiles if env.exists() else ()
+        return _read(env, Asked) if env.exists() else Asked()
     except (OSError, ValueError) as error:
-        raise UsageError(f"{env} does not say which profiles were judged ({error})") from None
+        raise UsageError(f"{env} does not say what was asked of the run ({error})") from None
 
 
 class _Target(msgspec.Struct):
@@ -54,10 +69,6 @@ class _Target(msgspec.Struct):
 
 class _Named(msgspec.Struct):
     target: _Target
-
-
-class _Judged(msgspec.Struct):
-    profiles: tuple[str, ...] = ()
 
 
 def _read(path: Path, kind: type[T]) -> T:

@@ -37,7 +37,8 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     """One implementation under test. Exactly one of `start` (a command) and `url` is given; only
     what is started can be tested so far.
 
-    `{python}` in `start` and `defects_command` is the interpreter that runs the kit. `cwd` is relative
+    `{python}` in `prepare`, `start` and `defects_command` is the interpreter that runs the kit. `prepare`
+    is run to its end before a run starts the target for the first time. `cwd` is relative
     to the target file and absolute once loaded; where it is not given, the kit's own folder is used.
     `restart_grace_s` is how long a process may take to end after `stop_signal`, and its port to
     become free. `port`: for a target that cannot take its port from the environment; cases then run one
@@ -46,6 +47,7 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
 
     name: str
     agent: str
+    prepare: list[str] = []
     start: list[str] | None = None
     url: str | None = None
     cwd: str | None = None

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
+from think_conformance.baseline import Compared
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.base import Verdict
 from think_conformance.errors import UsageError
 from think_conformance.history.op import History
 from think_conformance.shell.files import write_whole
@@ -29,7 +29,7 @@ def report(run_dir: Path) -> RunReport:
     verdicts = run_dir / "verdicts.json"
     return build(
         _read(run_dir / "env.json", Environment),
-        _read(verdicts, list[Verdict]) if verdicts.exists() else [],
+        _read(verdicts, list[Compared]) if verdicts.exists() else [],
         histories(run_dir),
         requirements(),
     )

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HISTORIES, HOSTILE, infested, sample
+from sample_run import CATALOGUE, ENVIRONMENT, HISTORIES, HOSTILE, KNOWN, infested, known, sample
+from think_conformance.baseline import Compared
 from think_conformance.checkers.base import State, Verdict
 from think_reports.html import at_most, bound, needs_a_look, render
 from think_reports.model import RunReport, build
@@ -131,6 +132,31 @@ def test_verdicts_that_say_the_same_are_told_once() -> None:
     assert seen.text.count("the fault cut never fired") == 1
     assert "A-1" in seen.text
     assert "C-1" in seen.text
+
+
+def test_a_known_failure_is_told_with_its_reason_frames_and_a_link() -> None:
+    seen = page(known())
+    told = "Known until 2099-01-02: decided so https://example.org/1"
+    assert f"told completed, then aborted {told} #2" in seen.text
+    links = [found for tag, found in seen.elements if tag == "a" and not str(found["href"]).startswith("#")]
+    assert links == [{"href": "https://example.org/1", "rel": "noreferrer"}]
+    assert "expected-fail stop" in seen.text
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", " https://example.org", "data:text/html,x", "docs/known.md", "//x.org"]
+)
+def test_only_what_leads_into_the_web_is_a_link(link: str) -> None:
+    entry = msgspec.structs.replace(KNOWN, link=link)
+    listed = Compared("A-1", "stop", "expected-fail", "no", [], entry)
+    seen = page(build(ENVIRONMENT, [listed], [], CATALOGUE))
+    assert f"({link.strip()})" in seen.text.replace("( ", "(")
+    assert [found["href"] for tag, found in seen.elements if tag == "a"] == ["#case-stop"]
+
+
+def test_a_known_failure_is_a_failure_where_zero_failures_are_claimed() -> None:
+    assert bound(report("passed", "expected-fail").cases) == ""
+    assert "1 of 2" in page(report("passed", "expected-fail")).text
 
 
 def test_a_case_without_a_verdict_needs_a_look() -> None:

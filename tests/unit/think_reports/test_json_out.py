@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from sample_run import HOSTILE, infested, sample
+from sample_run import HOSTILE, infested, known, sample
 from think_reports.json_out import render
 from think_reports.model import RunReport
 from think_reports.schema import schema
@@ -24,6 +24,20 @@ def test_readers_find_what_they_look_for() -> None:
     failed = [v for c in results["cases"] for v in c["verdicts"] if v["state"] == "failed"]
     assert [v["requirement"] for v in failed] == ["A-1"]
     assert len(failed[0]["frames"]) == 2
+
+
+def test_a_known_failure_carries_its_entry_and_satisfies_the_published_schema() -> None:
+    results = json.loads(render(known()))
+    (verdict,) = results["cases"][0]["verdicts"]
+    assert verdict["baseline"] == {
+        "id": "A-1",
+        "case": "stop",
+        "reason": "decided so",
+        "link": "https://example.org/1",
+        "expires": "2099-01-02",
+    }
+    jsonschema.validate(results, json.loads(schema()))
+    assert msgspec.json.decode(render(known()), type=RunReport) == known()
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

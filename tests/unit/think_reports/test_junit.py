@@ -6,7 +6,7 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, sample
+from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, known, sample
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict
 from think_reports.junit import render
 from think_reports.model import build
@@ -65,6 +65,15 @@ def test_each_state_has_its_element(state: State) -> None:
     report = build(ENVIRONMENT, [Verdict("A-1", "stop", state, "why")], [], CATALOGUE)
     (test,) = xml.fromstring(render(report)).iter("testcase")
     assert next((child.tag for child in test), None) == EXPECTED[state]
+
+
+def test_a_known_failure_is_skipped_with_reason_and_link() -> None:
+    skipped = xml.fromstring(render(known())).find(".//testcase/skipped")
+    assert skipped is not None
+    assert skipped.get("type") == "expected-fail"
+    assert skipped.get("message") == (
+        "known until 2099-01-02: decided so (https://example.org/1); told completed, then aborted"
+    )
 
 
 def test_a_case_without_a_verdict_is_an_error() -> None:

@@ -13,9 +13,11 @@ from sample_run import (
     ENVIRONMENT,
     HISTORIES,
     HOSTILE,
+    KNOWN,
     VERDICTS,
     history,
     infested,
+    known,
     sample,
     terminal,
 )
@@ -73,6 +75,13 @@ def test_a_verdict_quotes_its_records() -> None:
     )
     assert [frame.partition(" ")[0] for frame in verdict.frames] == ["#2", "#4"]
     assert '"outcome":"aborted"' in verdict.frames[1]
+
+
+def test_a_verdict_that_the_baseline_lists_carries_the_entry() -> None:
+    (case,) = known(Verdict("B-1", "stop", "passed")).cases
+    assert case.state == "expected-fail"
+    assert [v.baseline for v in case.verdicts] == [KNOWN, None]
+    assert known().summary == {"expected-fail": 1}
 
 
 def test_evidence_that_is_not_in_the_history_is_kept_and_not_quoted() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, sample
+from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, KNOWN, history, infested, known, sample
+from think_conformance.baseline import Compared
 from think_conformance.checkers.base import State, Verdict
 from think_reports.model import build
 from think_reports.text import CASES_SHOWN, WIDTH, render
@@ -26,6 +27,12 @@ def last_line(*states: State, exit_code: int | None = 0) -> str:
             ("passed", "warned", "not-applicable"),
             "passed: 1 of 3 requirements, 1 warned, 1 not-applicable, 3 cases, seed 7 -> exit 0",
         ),
+        (
+            ("passed", "expected-fail", "expected-fail"),
+            "passed: 1 of 3 requirements, 2 expected-fail, 3 cases, seed 7 -> exit 0",
+        ),
+        (("passed", "unexpected-pass"), "unexpected-pass: 1 of 2 requirements, 2 cases, seed 7 -> exit 0"),
+        (("expected-fail",), "expected-fail: 1 of 1 requirement, 1 case, seed 7 -> exit 0"),
         (("warned",), "warned: 1 of 1 requirement, 1 case, seed 7 -> exit 0"),
         (("failed", "flaky", "passed"), "failed: 1 of 3 requirements, 1 flaky, 3 cases, seed 7 -> exit 0"),
         (("inconclusive", "passed"), "inconclusive: 1 of 2 requirements, 2 cases, seed 7 -> exit 0"),
@@ -75,6 +82,21 @@ def test_states_are_counted_and_causes_are_told_once() -> None:
     assert "failed             1\ninconclusive       1\npassed             1\nnot-applicable     1\n" in text
     assert "INCONCLUSIVE kill: the fault cut never fired\n  B-1\n" in text
     assert "NOT-APPLICABLE: needs: leg routing\n  C-1\n" in text
+
+
+TOLD = "known until 2099-01-02: decided so (https://example.org/1)"
+
+
+def test_a_known_failure_is_told_by_its_entry_alone() -> None:
+    text = render(known())
+    assert f"EXPECTED-FAIL: {TOLD}\n  A-1\n\n" in text
+    assert "expected-fail      1\n" in text
+    assert "aborted" not in text
+
+
+def test_what_is_otherwise_than_listed_is_explained_with_its_entry() -> None:
+    verdict = Compared("A-2", "stop", "unexpected-pass", "remove the entry", [], KNOWN)
+    assert f"    stop: remove the entry\n      {TOLD}\n" in render(known(verdict))
 
 
 def test_a_cause_names_each_requirement_once() -> None:

@@ -41,10 +41,10 @@ def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     assert shown(tmp_path, *CASES, terminal=False).splitlines() == [
         "3 cases",
-        "[1/3] passed         one.case (1.2 s)",
-        "[2/3] failed         two.case[x] (1.2 s)",
+        "[1/3] passed          one.case (1.2 s)",
+        "[2/3] failed          two.case[x] (1.2 s)",
         f"    think-conformance replay {tmp_path}/run/plan/two.case[x].json",
-        "[3/3] warned         three.case (1.2 s)",
+        "[3/3] warned          three.case (1.2 s)",
         f"    think-conformance replay {tmp_path}/run/plan/three.case.json",
     ]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from think_conformance.baseline import Compared, Entry
 from think_conformance.checkers.base import Verdict
 from think_conformance.errors import UsageError
 from think_conformance.history.op import History, Record
@@ -49,12 +52,17 @@ def play(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     pytester.makeini(INI)
 
     def run(
-        outcome: Ended | Exception, *args: str, at: str = "start", at_last: Exception | None = None
+        outcome: Ended | Exception,
+        *args: str,
+        at: str = "start",
+        at_last: Exception | None = None,
+        at_odds: Sequence[str] = (),
     ) -> pytest.RunResult:
         class FakeEngine:
             def __init__(self, *_: Any) -> None:
                 self.store: FakeStore | None = None
                 self.told = ["the report `a` could not be made"]
+                self.at_odds = at_odds
 
             def start(self, *_: Any) -> None:
                 if isinstance(outcome, UsageError) and at == "start":
@@ -122,6 +130,40 @@ def test_a_warning_passes_and_is_told_on_demand(play: Any) -> None:
     result.stdout.fnmatch_lines(["WARNED WIRE-85 *", "    a SHOULD is broken"])
 
 
+ENTRY = Entry(id="WIRE-85", reason="it is so", link="https://example.org/1", expires=date(2099, 1, 1))
+KNOWN = "known until 2099-01-01: it is so (https://example.org/1)"
+
+
+def test_what_fails_as_the_baseline_lists_is_an_xfail_with_its_reason(play: Any) -> None:
+    known = Compared("WIRE-85", CASE, "expected-fail", "because", [1], ENTRY)
+    result = play(ended([known, verdict("passed", requirement="WIRE-209")], HISTORY), "-rx")
+    result.assert_outcomes(xfailed=1, deselected=len(_all()) - 1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines([f"XFAIL think::{CASE} - *WIRE-85 {KNOWN}"])
+
+
+def test_a_warning_beside_a_known_failure_is_no_known_failure(play: Any) -> None:
+    expired = Compared("WIRE-85", CASE, "warned", "because; it expired", [1], ENTRY)
+    play(ended([expired], HISTORY)).assert_outcomes(passed=1, deselected=len(_all()) - 1)
+
+
+@pytest.mark.parametrize("state", ["unexpected-pass", "failed", "not-testable", "flaky"])
+def test_what_is_otherwise_than_the_baseline_lists_fails_and_shows_the_entry(play: Any, state: Any) -> None:
+    known = Compared("WIRE-209", CASE, "expected-fail", "because", [1], ENTRY)
+    other = Compared("WIRE-85", CASE, state, "not as listed", [], ENTRY)
+    result = play(ended([known, other], HISTORY))
+    result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
+    result.stdout.fnmatch_lines([f"{state.upper()} WIRE-85 *", "    not as listed", f"    {KNOWN}"])
+
+
+def test_what_only_the_whole_run_shows_fails_the_session(play: Any) -> None:
+    line = "UNEXPECTED-PASS WIRE-85 x: remove the entry"
+    result = play(ended([verdict("passed")], HISTORY), at_odds=[line])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=1, deselected=len(_all()) - 1)
+    result.stdout.fnmatch_lines([line, "run directory: the-run"])
+
+
 def test_a_target_that_does_not_start_is_one_line(play: Any) -> None:
     result = play(TargetNotReady("the target exited at once"))
     result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
@@ -167,6 +209,8 @@ def test_a_folder_in_use_ends_the_session(play: Any) -> None:
         (("--think-target=refernce",), "*did you mean `reference`*"),
         (("--think-target=reference", "--think-profile=cor"), "*did you mean `core`*"),
         (("--think-profile=core",), "*need --think-target*"),
+        (("--think-baseline=x",), "*need --think-target*"),
+        (("--think-target=reference", "--think-baseline=x"), "*baseline x cannot be read*"),
         (("--think-target=reference", "-n2"), "*add `-n 0`*"),
         (("--think-target=ws://127.0.0.1:1",), "*testing a URL comes later*"),
     ],

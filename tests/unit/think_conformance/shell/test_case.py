@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from played import reference, scenario
+from played import recorder, reference, scenario
 from think_conformance.errors import UsageError
 from think_conformance.scenarios.base import DELTA, saw_terminal, words
 from think_conformance.shell.case import Case, check_faults
@@ -36,9 +36,9 @@ AT_RANDOM = scenario(
 async def struck(seed: int, folder: Path) -> dict[str, list[int]]:
     """The ordinals of the messages that chance struck, by leg."""
     async with reference(folder, seed) as (instance, world):
-        recorder = Recorder(None)
-        await Case(AT_RANDOM, f"mine-{folder.name}", instance, world, recorder).play(20)
-    fired = [r.payload for r in recorder.records if r.kind == "fault-fired"]
+        recorded = recorder()
+        await Case(AT_RANDOM, f"mine-{folder.name}", instance, world, recorded).play(20)
+    fired = [r.payload for r in recorded.records if r.kind == "fault-fired"]
     return {leg: [p["ordinal"] for p in fired if p["leg"] == leg] for leg in ("client", "model")}
 
 

@@ -117,7 +117,7 @@ async def test_all_that_crosses_a_connection_is_recorded(
     frame = {"type": "cf_agent_chat_request_cancel", "id": "r"}
     received = [r for r in recorder.records if r.kind == "frame-in"]
     sent = [r for r in recorder.records if r.kind == "frame-out"]
-    assert recorder.records[0].payload == {}
+    assert recorder.records[1].payload == {}
     assert [r.payload for r in sent] == [{"frame": frame}, {"text": "[1, no"}]
     assert [r.payload for r in received] == [
         {"frame": frame, "size": len(encode(CancelRequest(id="r")))},
@@ -247,7 +247,7 @@ async def test_how_a_connection_ended_is_told_exactly(
     assert not client.connected
     assert not await client.send_text("late")
     assert not await client.close()
-    assert kinds(recorder) == ["open", "close"]
+    assert kinds(recorder) == ["dial", "open", "close"]
 
 
 async def test_a_close_of_our_own_reaches_the_peer_with_its_code(
@@ -257,7 +257,7 @@ async def test_a_close_of_our_own_reaches_the_peer_with_its_code(
     assert await client.close(4000)
     assert await asyncio.wait_for(agent.codes.get(), 5) == 4000
     assert not await client.close()
-    assert [r.payload for r in recorder.records] == [{}, {"code": 4000, "reason": "", "by": "self"}]
+    assert [r.payload for r in recorder.records] == [None, {}, {"code": 4000, "reason": "", "by": "self"}]
 
 
 async def test_a_new_connection_leaves_an_open_one_as_it_is_until_all_are_closed(
@@ -270,7 +270,9 @@ async def test_a_new_connection_leaves_an_open_one_as_it_is_until_all_are_closed
     assert [await asyncio.wait_for(agent.codes.get(), 5) for _ in range(2)] == [4001, 4001]
     told = [(r.kind, r.ids["connection"]) for r in recorder.records]
     assert told == [
+        ("dial", "a.1"),
         ("open", "a.1"),
+        ("dial", "a.2"),
         ("open", "a.2"),
         ("frame-out", "a.2"),
         ("close", "a.1"),
@@ -309,7 +311,7 @@ async def test_a_peer_that_does_not_read_does_not_hold_a_send(
     agent.script = deaf
     await client.connect(follow=False)
     assert not await client.send_text("x" * 20_000_000)
-    assert kinds(recorder) == ["open", "frame-out"]
+    assert kinds(recorder) == ["dial", "open", "frame-out"]
     monkeypatch.setattr(module, "_CLOSE_TIMEOUT_S", 0.1)
     async with asyncio.timeout(2):
         assert await client.close()
@@ -323,7 +325,7 @@ async def test_a_connection_that_cannot_be_opened_is_no_error(recorder: Recorder
         assert client.refusal == "no answer within 0.1 s"
     assert not await client.connect()
     assert "Connect" in client.refusal
-    assert recorder.records == []
+    assert kinds(recorder) == ["dial", "dial"]
     assert not client.connected
 
 

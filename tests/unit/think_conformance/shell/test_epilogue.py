@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from played import reference, scenario
+from played import recorder, reference, scenario
 from think_conformance.history.op import History
 from think_conformance.scenarios.base import Scenario, saw_delta, words
 from think_conformance.shell.case import Case
 from think_conformance.shell.client import Client
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
-from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.world import World
 
 
@@ -42,10 +41,10 @@ QUIET = scenario(operations=[{"client": "a", "do": "connect"}])
 
 
 async def play(case: Scenario, instance: Instance, world: World, name: str = "mine") -> History:
-    recorder = Recorder(None)
+    recorded = recorder()
     async with asyncio.timeout(30):
-        await Case(case, name, instance, world, recorder).play(10)
-    return recorder.records
+        await Case(case, name, instance, world, recorded).play(10)
+    return recorded.records
 
 
 def phases(history: History) -> list[str]:

@@ -76,6 +76,49 @@ def test_the_environment_says_how_the_target_was_named(
     }
 
 
+BASELINE = """
+version = 1
+target = "mine"
+[[expected]]
+id = "WIRE-104"
+reason = "known"
+link = "an issue"
+expires = 2099-01-01
+"""
+
+
+def test_a_baseline_is_read_and_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.toml").write_text(TARGET)
+    (tmp_path / "b.toml").write_text(BASELINE)
+    monkeypatch.chdir(tmp_path)
+    order = Order(target="t.toml", baseline=Path("b.toml"))
+    ordered = options(order)
+    assert [entry.id for entry in ordered.baseline.entries] == ["WIRE-104"]
+    assert not ordered.baseline.expired(ordered.baseline.entries[0])
+    env = environment(order, ordered)
+    assert env["baseline"] == str(tmp_path / "b.toml")
+    assert env["scenarios"] == [scenario.id for scenario in ordered.scenarios]
+    assert environment(Order(), options(Order()))["baseline"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, r"baseline .*b\.toml cannot be read: No such file or directory"),
+        (b"\xff", r"baseline .*b\.toml cannot be read: 'utf-8' codec"),
+        (b"version = 3", r"b\.toml: `version` is not 1"),
+        (BASELINE.encode(), r"b\.toml: the baseline is of target `mine`, the run of `reference`"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_one_line(content: bytes | None, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "b.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=says) as failure:
+        options(Order(baseline=path))
+    assert "\n" not in str(failure.value)
+
+
 def plan_file(folder: Path, text: str) -> Path:
     path = folder / "plan.yaml"
     path.write_text(text)

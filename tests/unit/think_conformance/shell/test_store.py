@@ -12,7 +12,7 @@ from think_conformance.checkers.base import Verdict
 from think_conformance.errors import UsageError
 from think_conformance.plan import Plan
 from think_conformance.shell.order import planned
-from think_conformance.shell.store import Store, fresh_folder, profiles_of, target_of
+from think_conformance.shell.store import Asked, Called, Store, asked_of, fresh_folder, target_of
 
 
 def test_what_is_saved_stands_where_readers_look(tmp_path: Path) -> None:
@@ -78,16 +78,16 @@ def test_half_a_surrogate_is_written_and_read_back(tmp_path: Path) -> None:
     assert planned(store.plan("a.case")).plan.model == plan.model
 
 
-def test_the_profiles_that_were_judged(tmp_path: Path) -> None:
+def test_what_was_asked_of_a_run(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
-    assert profiles_of(store.folder) == ()
+    assert asked_of(store.folder) == Asked()
     store.save_env({"seed": 1})
-    assert profiles_of(store.folder) == ()
-    store.save_env({"profiles": ["core"]})
-    assert profiles_of(store.folder) == ("core",)
+    assert asked_of(store.folder) == Asked()
+    store.save_env({"profiles": ["core"], "scenarios": ["a.case"], "target": {"name": "mine", "spec": "x"}})
+    assert asked_of(store.folder) == Asked(("core",), ("a.case",), Called("mine"))
     store.save_env({"profiles": 7})
-    with pytest.raises(UsageError, match="which profiles were judged"):
-        profiles_of(store.folder)
+    with pytest.raises(UsageError, match="what was asked of the run"):
+        asked_of(store.folder)
 
 
 @pytest.mark.parametrize("text", ["{", '{"target": {"name": "x"}}', "[]"])

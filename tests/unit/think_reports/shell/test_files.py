@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from think_conformance.baseline import Entry
 from think_conformance.catalogue.model import requirements
 from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
@@ -40,6 +42,14 @@ def test_a_run_directory_becomes_a_report(tmp_path: Path) -> None:
     assert (found.kit, found.target.name, found.seed, found.exit_code) == ("0.1.0", "mine", 7, None)
     assert [(c.case, c.title) for c in found.cases] == [("stop", "The stop")]
     assert [(r.id, r.state) for r in found.requirements] == [(known, "passed")]
+
+
+def test_the_entry_of_a_baseline_comes_with_its_verdict(tmp_path: Path) -> None:
+    known = next(iter(requirements()))
+    entry = {"id": known, "reason": "why", "link": "x", "expires": "2099-01-02"}
+    verdict = {"requirement": known, "case": "stop", "state": "expected-fail", "baseline": entry}
+    (row,) = report(run_dir(tmp_path, [verdict])).cases[0].verdicts
+    assert row.baseline == Entry(id=known, reason="why", link="x", expires=date(2099, 1, 2))
 
 
 def test_a_run_without_verdicts_yet_has_none(tmp_path: Path) -> None:

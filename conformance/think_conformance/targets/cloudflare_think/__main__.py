@@ -1,0 +1,54 @@
+"""The commands behind the target files: `install VERSION` once, `serve VERSION` for every start."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from think_conformance.errors import UsageError
+from think_conformance.targets.cloudflare_think.install import NotInstalled, install
+from think_conformance.targets.cloudflare_think.recipe import Recipe
+
+
+class _OneLine(click.Group):
+    def invoke(self, ctx: click.Context) -> None:
+        try:
+            super().invoke(ctx)
+        except (NotInstalled, UsageError) as error:
+            _tell(str(error))
+            ctx.exit(1)
+
+
+@click.group(cls=_OneLine, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Cloudflare's own Think, in the workerd that npm ships."""
+
+
+@main.command("install")
+@click.argument("version")
+def install_(version: str) -> None:
+    """Put a version into the cache, bundled and ready to be served."""
+    install(Recipe.of(version), _tell)
+
+
+@main.command()
+@click.argument("version")
+def serve(version: str) -> None:
+    """Become the workerd that serves a version: THINK_PORT and THINK_DATA_DIR say where."""
+    recipe = Recipe.of(version)
+    if not recipe.complete:
+        raise NotInstalled(f"version {version} is not in {recipe.home}: run `install {version}` first")
+    port, data_dir = os.environ.get("THINK_PORT"), os.environ.get("THINK_DATA_DIR")
+    if not port or not data_dir:
+        raise UsageError("THINK_PORT and THINK_DATA_DIR are not set: say where to listen and keep data")
+    command = recipe.serve_command(port, data_dir)
+    os.execv(command[0], command)
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m think_conformance.targets.cloudflare_think")
