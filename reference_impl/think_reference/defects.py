@@ -64,6 +64,7 @@ DEFECTS = {
                 "TURN-41",
                 "TURN-42",
                 "TURN-43",
+                "TURN-46",
                 "TURN-48",
                 "TURN-150",
                 "WIRE-119",

@@ -159,6 +159,11 @@ def aborted_by_itself(view: View, chain: Chain) -> int | None:
     return chain.finals.get("aborted") if len(chain.finals) == 1 and stopped_by_nobody(view, chain) else None
 
 
+def gave_up(chain: Chain) -> bool:
+    """Whether the target said that it would not go on with a turn; `aborted` says so of a stop alone."""
+    return bool(set(chain.finals) - {"completed", "aborted"})
+
+
 def released(view: View, call: Call) -> int:
     """The first record after which its last gate may be open."""
     if not call.gates:

@@ -8,13 +8,14 @@ from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
     NO_END,
     begun,
+    gave_up,
     judged,
     replaced,
     script_of,
     without_outcome,
 )
 from think_conformance.history.chains import Chain
-from think_conformance.history.streams import Chunk, answers, shown
+from think_conformance.history.streams import Chunk, Transcript, answers, message_text, shown
 from think_conformance.history.traffic import Connection
 from think_conformance.history.views import View
 from think_conformance.wire.frames import ChatRequest, ResumeNone, ResumeRequest
@@ -127,8 +128,7 @@ def partial_is_continued(view: View) -> Finding:
                 if not any(text in answer for answer in stored):
                     why = f"the stored partial {text[:80]!r} of {chain.root} did not survive"
                     yield Breach(why, (death, final.index))
-            on = any(call.index > death for call in view.calls_for(chain))
-            if not on and not set(chain.finals) - {"completed"}:
+            if not _went_on(view, chain, death, final) and not gave_up(chain):
                 yield Breach(f"{chain.root} was cut off by the crash and not continued", (death, final.index))
 
     return finding(breaches(), seen=bool(struck), nothing="no turn was interrupted while its text streamed")
@@ -144,6 +144,20 @@ def _struck_mid_stream(view: View, chain: Chain) -> list[int]:
         if any(call.open_at(death) for call in view.calls_for(chain))
         and shown([c for c in view.chunks_of(chain) if c.index < death])
     ][:1]
+
+
+def _went_on(view: View, chain: Chain, death: int, final: Transcript) -> bool:
+    """Whether a turn was continued after a death: the model was asked again, more was streamed, or its
+    stored answer holds more than was streamed before."""
+    if any(call.index > death for call in view.calls_for(chain)):
+        return True
+    chunks = view.chunks_of(chain)
+    if any(chunk.index > death and not chunk.replay for chunk in chunks):
+        return True
+    before = shown([chunk for chunk in chunks if chunk.index < death])
+    own = {chunk.body.get("messageId") for chunk in chunks if chunk.body.get("type") == "start"}
+    stored = [message_text(m) for m in final.messages if m.get("role") == "assistant" and m.get("id") in own]
+    return any(not any(text.startswith(kept) for text in before) for kept in stored)
 
 
 def _stored_before(view: View, chain: Chain, death: int) -> list[str]:

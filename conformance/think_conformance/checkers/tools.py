@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import NO_END, judged, script_of
+from think_conformance.checkers.causes import NO_END, gave_up, judged, script_of
 from think_conformance.history.chains import Chain
 from think_conformance.history.streams import Chunk
 from think_conformance.history.views import View
@@ -26,11 +26,19 @@ def interrupted_call_is_repaired(view: View) -> Finding:
         after = _calls_after(view, chain, crash)
         seen += bool(struck and after)
         found += _repeated(view, chain, struck, crash)
+        if struck and not after and _owed_more(view, chain):
+            why = f"{chain.root} was cut off in a tool call by the crash and not continued"
+            found.append(Breach(why, (struck[0].index, crash.death)))
         for call in after[:1] if struck else []:
             if call.unanswered:
                 why = f"the model was asked for {chain.root} with a tool call that has no result"
                 found.append(Breach(why, (struck[0].index, call.index)))
     return finding(found, seen=seen > 0, nothing="no tool call was interrupted by a crash")
+
+
+def _owed_more(view: View, chain: Chain) -> bool:
+    """Whether nobody and nothing ended a turn, and the target says that it is done."""
+    return "idle" in view.phases and not (gave_up(chain) or chain.cancels or chain.cleared is not None)
 
 
 @check("TURN-48", needs_quiet=True)

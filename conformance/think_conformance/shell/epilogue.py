@@ -85,9 +85,15 @@ class Epilogue:
                 return
 
     def _all_settled(self) -> bool:
-        """Whether an outcome of every turn that was accepted is known."""
+        """Whether an outcome of every turn that was accepted is known. One that was told to be aborted and
+        that nobody stopped may go on."""
         view = View(self._recorder.records)
-        return all(chain.accepted is None or view.evidence(chain).strength != "none" for chain in view.chains)
+        return not any(
+            view.evidence(chain).strength == "none"
+            or (set(chain.finals) == {"aborted"} and bool(view.deaths) and not chain.cancels)
+            for chain in view.chains
+            if chain.accepted is not None
+        )
 
     async def _give_up(self) -> None:
         self._phase("deadline")
