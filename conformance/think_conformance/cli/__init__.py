@@ -1,7 +1,8 @@
 """The command line `think-conformance`. Thin: options in, one engine, one exit code out.
 
-`endings.py` owns the exit codes, `playing.py` the commands that play cases, `reading.py` those that
-only read. Progress and errors go to stderr; stdout holds the seed first and one summary line last.
+`endings.py` owns the exit codes, `playing.py` the commands that play cases, `reading.py` and
+`differing.py` those that only read. Progress and errors go to stderr; stdout holds the seed first and
+one summary line last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from importlib.metadata import version
 
 import click
 
-from think_conformance.cli import playing, reading
+from think_conformance.cli import differing, playing, reading
 from think_conformance.cli.endings import Commands
 
 
@@ -29,5 +30,13 @@ def main() -> None:
     """
 
 
-for command in (playing.run, playing.replay, reading.explain, reading.check, reading.list_):
+for command in (
+    playing.run,
+    playing.replay,
+    reading.explain,
+    reading.check,
+    reading.list_,
+    reading.baseline_,
+    differing.diff,
+):
     main.add_command(command)

@@ -65,8 +65,8 @@ class ModelFinished(Struct, frozen=True):
 
 
 class ModelFailed(Struct, frozen=True):
-    """The call ended without a whole answer. `in_band`: the model's own stream said so (WIRE-89);
-    else the call itself broke (WIRE-90)."""
+    """The call ended without a whole answer. `in_band`: the model's answer says so by itself, by a status, an
+    error or its early end (WIRE-89); else the call itself broke (WIRE-90)."""
 
     request_id: str
     error: str

@@ -32,7 +32,7 @@ REASONS = {"tool_calls": "tool-calls", "content_filter": "content-filter"}
 
 
 class ModelError(Exception):
-    """No whole answer. `in_band`: the model's own stream said so."""
+    """No whole answer. `in_band`: what came, up to its end, says so by itself; no connection broke."""
 
     def __init__(self, text: str, *, in_band: bool = False) -> None:
         super().__init__(text[:MAX_ERROR_TEXT] or "the model failed and gave no reason")
@@ -63,7 +63,7 @@ class Model:
         try:
             async with self._session.post(self._url, json=body) as response:
                 if response.status != 200:
-                    raise ModelError(await _error_text(response))
+                    raise ModelError(await _error_text(response), in_band=True)
                 async for event in _events(asked.request_id, response):
                     yield event
         except EventTooLarge as error:
@@ -85,7 +85,7 @@ async def _events(request_id: str, response: aiohttp.ClientResponse) -> AsyncGen
                 return
             for event in completion.read(text):
                 yield event
-    raise ModelError("the model's stream ended before its answer did")
+    raise ModelError("the model's stream ended before its answer did", in_band=True)
 
 
 class _Call:
