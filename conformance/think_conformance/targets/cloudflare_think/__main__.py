@@ -1,12 +1,19 @@
-"""The commands behind the target files: `install VERSION` once, `serve VERSION` for every start."""
+"""The commands behind the target files: `install VERSION` once, `serve VERSION` for every start; and
+`document VERSION RUN_DIR...`, which writes down what runs of it showed."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+from datetime import date
+from pathlib import Path
 
 import click
 
+from think_conformance.baseline import load
 from think_conformance.errors import UsageError
+from think_conformance.targets.cloudflare_think.document import page
 from think_conformance.targets.cloudflare_think.install import NotInstalled, install
 from think_conformance.targets.cloudflare_think.recipe import Recipe
 
@@ -44,6 +51,28 @@ def serve(version: str) -> None:
         raise UsageError("THINK_PORT and THINK_DATA_DIR are not set: say where to listen and keep data")
     command = recipe.serve_command(port, data_dir)
     os.execv(command[0], command)
+
+
+BASELINES = "conformance/think_conformance/targets/cloudflare_think/baselines"
+
+
+@main.command()
+@click.argument("version")
+@click.argument(
+    "run_dirs", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+def document(version: str, run_dirs: tuple[Path, ...]) -> None:
+    """Write docs/cloudflare-think-VERSION.md and the plans of the known deviations, in the folder of the
+    project, from runs of all scenarios."""
+    folder = Path(BASELINES)
+    listed = load((folder / f"{version}.toml").read_text(encoding="utf-8"), version, date.min).entries
+    runs = [json.loads((run_dir / "results.json").read_text(encoding="utf-8")) for run_dir in run_dirs]
+    Path(f"docs/cloudflare-think-{version}.md").write_text(page(version, BASELINES, listed, runs), "utf-8")
+    plans = folder / version
+    shutil.rmtree(plans, ignore_errors=True)
+    plans.mkdir(parents=True)
+    for entry in listed:
+        shutil.copy(run_dirs[0] / "plan" / f"{entry.case}.json", plans)
 
 
 def _tell(text: str) -> None:
