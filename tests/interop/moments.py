@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-REQUEST = {"direction": "up", "json": {"type": "cf_agent_use_chat_request"}}
 ACK = {"direction": "up", "json": {"type": "cf_agent_stream_resume_ack"}}
 OFFER = {"direction": "down", "json": {"type": "cf_agent_stream_resuming"}}
 GATE = {"gate": "go"}
@@ -56,7 +55,7 @@ LONG_TOOL = {"tool": "slow_effect", "args": {"key": "{case}/e", "ms": 2000}}
 """It runs on until the client is back."""
 
 MOMENTS = [
-    Moment("before-the-first-token", REQUEST, [[GATE, *words(1, 3), "done"]], says="w1 w2 w3 ", after=True),
+    Moment("before-the-first-token", chunk("start"), [[GATE, *words(1, 3), "done"]], says="w1 w2 w3 "),
     Moment("during-output", chunk("text-delta", nth=3)),
     Moment(
         "during-a-tool-call",
@@ -67,7 +66,11 @@ MOMENTS = [
         effects=1,
     ),
     Moment(
-        "in-the-queue", REQUEST, [[*words(1, 3), "done"]], says="ahead |w1 w2 w3 ", after=True, queued=True
+        "in-the-queue",
+        chunk("text-delta"),
+        [[*words(1, 3), "done"]],
+        says="ahead |w1 w2 w3 ",
+        queued=True,
     ),
     Moment(
         "between-the-last-token-and-the-end", response(done=True), [[*words(1, 3), "done"]], says="w1 w2 w3 "
@@ -77,8 +80,9 @@ MOMENTS = [
     Moment("during-the-replay", response(replay=True), lost_before=True),
 ]
 
-AHEAD = {"t0": [[GATE, {"text": "ahead "}, "done"]]}
-"""The turn that runs while another waits."""
+AHEAD = {"t0": [[{"gate": "accepted"}, {"text": "ahead "}, GATE, "done"]]}
+"""The turn that runs while another waits; it speaks when the other is known to wait, which shows on the
+line that is struck. A reset may throw away what has not been read, a request that was just sent too."""
 
 FAULTS: dict[str, list[dict[str, Any]]] = {
     "cut": [{"cut": "reset"}],

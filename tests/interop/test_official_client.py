@@ -27,6 +27,11 @@ def said(messages: Messages) -> str:
     )
 
 
+def asked(messages: Messages) -> int:
+    """How many messages are a user's."""
+    return sum(message["role"] == "user" for message in messages)
+
+
 def plain(messages: Messages) -> Messages:
     """Messages without what a client that has followed the stream cannot have as the server has it: the
     server writes `toolName` into a tool call, and closes a text that was broken off (WIRE-132 to 134)."""
@@ -97,6 +102,9 @@ async def test_the_line_fails(staged: Any, kind: str, moment: Moment, fault: str
             await stage.seen("model-gate")
         client = await stage.client(kind)
         await client.do("send", text=stage.says("t1"))
+        if moment.queued:
+            await other.until(lambda s: asked(s["messages"]) == 2, "that both were accepted")
+            stage.open_gate("accepted")
         await stage.seen("fault-fired", fault="struck")
         if fault == "cut":
             await client.until_opened(2 + moment.lost_before)
