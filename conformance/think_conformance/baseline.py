@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.agreement import scenario_of
+from think_conformance.checkers.agreement import scenario_of, states_of
 from think_conformance.checkers.base import State, Verdict
 from think_conformance.errors import Unknown, UsageError, suggest
 from think_conformance.history.plain import plain
@@ -150,7 +150,13 @@ def _overlaps(entries: list[Entry]) -> Iterator[str]:
     """Entries of which two would match the same verdict."""
     for number, entry in enumerate(entries):
         for other in entries[:number]:
-            if other.id == entry.id and (None in (other.case, entry.case) or other.case == entry.case):
+            told_apart = (
+                other.case == entry.case
+                and None not in (other.evidence, entry.evidence)
+                and other.evidence != entry.evidence
+            )
+            same = None in (other.case, entry.case) or other.case == entry.case
+            if other.id == entry.id and same and not told_apart:
                 yield f"the entries `{other}` and `{entry}` match the same verdict: keep one of them"
 
 
@@ -197,16 +203,19 @@ def apply(
     by_id: defaultdict[str, list[int]] = defaultdict(list)
     for place, verdict in enumerate(found):
         by_id[verdict.requirement].append(place)
+    concerned: defaultdict[int, list[Entry]] = defaultdict(list)
+    unseen: list[Verdict] = []
     for entry in baseline.entries:
         places = [n for n in by_id[entry.id] if entry.case in (None, scenario_of(found[n].case))]
-        expired = baseline.expired(entry)
         judged = not profiles or requirements()[entry.id].profile in profiles
-        due = judged and not expired and _cases(entry) <= set(played)
+        due = judged and not baseline.expired(entry) and _cases(entry) <= set(played)
         for n in _concerned(entry, due, {n: found[n].state for n in places}):
-            found[n] = _held(found[n], entry, expired)
-        if due and not places:
-            found += [_unseen(entry, case, case in told) for case in sorted(_cases(entry))]
-    return found
+            concerned[n].append(entry)
+        if due and not places and not entry.sometimes:
+            unseen += [_unseen(entry, case, case in told) for case in sorted(_cases(entry))]
+    for n, entries in concerned.items():
+        found[n] = _held(found[n], entries, baseline)
+    return found + unseen
 
 
 def _cases(entry: Entry) -> set[str]:
@@ -225,28 +234,61 @@ def _concerned(entry: Entry, due: bool, states: dict[int, State]) -> list[int]:
     return passed if passed and entry.case is None else list(states)
 
 
-def _held(verdict: Verdict, entry: Entry, expired: bool) -> Verdict:
-    said, state = verdict.reason, verdict.state
-    if entry.sometimes and state == "passed":
+def _held(verdict: Verdict, entries: list[Entry], baseline: Baseline) -> Verdict:
+    """One verdict held against the entries that list it, of which each explains the breaches it fits."""
+    racy = all(entry.sometimes for entry in entries)
+    if racy and verdict.state == "passed":
         return verdict
-    if state == "flaky" and not entry.sometimes:
-        said = f"{said}; the baseline lists {entry} as failing every time"
-    elif state in BROKEN and expired:
-        said = f"{said}; its entry in the baseline expired on {entry.expires}"
-    elif state in BROKEN and entry.evidence is not None and verdict.evidence and entry.evidence not in said:
-        said = f"{said}; the baseline lists another failure, with other evidence"
-    elif state in BROKEN:
-        state = "expected-fail"
-    elif state == "passed":
-        said, state = f"passed, although the baseline lists {entry}: remove the entry", "unexpected-pass"
-    else:
-        said = f"the baseline lists {entry} as failing, which was not seen: {state}" + (said and f", {said}")
-        state = "not-testable"
-    return Compared(verdict.requirement, verdict.case, state, said, verdict.evidence, entry)
+    live = [entry for entry in entries if not baseline.expired(entry)]
+    fits = {breach: [e for e in live if (e.evidence or "") in breach] for breach in _breaches(verdict)}
+    first = next((found[0] for found in fits.values() if found), entries[0])
+    state, said = _stated(verdict, entries, live, fits, racy)
+    if state == "passed":
+        state, said = "unexpected-pass", f"passed, although the baseline lists {first}: remove the entry"
+    return Compared(
+        requirement=verdict.requirement,
+        case=verdict.case,
+        state=state,
+        reason=said,
+        evidence=verdict.evidence,
+        breaches=verdict.breaches,
+        baseline=first,
+    )
+
+
+def _breaches(verdict: Verdict) -> list[str]:
+    """What the check said of each breach; nothing of a repeat that shows none."""
+    return verdict.breaches or ([verdict.reason] if verdict.evidence else [])
+
+
+def _stated(
+    verdict: Verdict, entries: list[Entry], live: list[Entry], fits: dict[str, list[Entry]], racy: bool
+) -> tuple[State, str]:
+    """The state, and why it is that."""
+    said, state = verdict.reason, verdict.state
+    if state == "passed":
+        return state, said
+    if state not in BROKEN:
+        seen = f"{state}, {said}" if said else state
+        return "not-testable", f"the baseline lists {entries[0]} as failing, which was not seen: {seen}"
+    if state == "flaky" and not (racy and states_of(verdict) and states_of(verdict) <= {"passed", *BROKEN}):
+        return state, f"{said}; the baseline lists {entries[0]} as failing every time"
+    if not live:
+        return state, f"{said}; its entry in the baseline expired on {entries[0].expires}"
+    if not all(fits.values()):
+        return state, f"{said}; the baseline lists another failure, with other evidence"
+    explained = [entry for found in fits.values() for entry in found]
+    missed = [entry for entry in live if entry not in explained and not entry.sometimes]
+    if missed and state != "flaky":
+        return (
+            state,
+            f"{said}; the baseline lists another failure too, which was not seen: {missed[0].evidence}",
+        )
+    return "expected-fail", said
 
 
 def _unseen(entry: Entry, case: str, told: bool) -> Verdict:
     """What is said of a case without a verdict on what is listed; `told`: it has others."""
     why = "the case shows nothing of it" if told else "the case was not played"
     reason = f"the baseline lists {entry} as failing, which was not seen: {why}"
-    return Compared(entry.id, case, "not-testable", reason, [], entry)
+    return Compared(requirement=entry.id, case=case, state="not-testable", reason=reason, baseline=entry)

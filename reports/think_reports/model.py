@@ -69,14 +69,16 @@ class FaultRow(Struct, frozen=True, kw_only=True):
 
 
 class VerdictRow(Struct, frozen=True, kw_only=True):
-    """A verdict of one case; `frames` quotes the records that `evidence` (indexes) names; `baseline` is the
-    entry that lists it as a known failure, if one does."""
+    """A verdict of one case; `frames` quotes the records that `evidence` (indexes) names; `breaches` tells
+    them apart where there are several; `baseline` is the entry that lists it as a known failure, if one
+    does."""
 
     requirement: str
     state: State
     reason: str
     evidence: list[int]
     frames: list[str]
+    breaches: list[str] = []
     baseline: Entry | None = None
 
 
@@ -204,6 +206,7 @@ def _verdict(verdict: Verdict, history: History, own: OwnWords) -> VerdictRow:
         reason=own.only_quoted(verdict.reason),
         evidence=verdict.evidence,
         frames=_quoted(known, history, own),
+        breaches=[own.only_quoted(breach) for breach in verdict.breaches],
         baseline=verdict.baseline if isinstance(verdict, Compared) else None,
     )
 

@@ -137,11 +137,16 @@ class Driver:
         while line := await self._process.stdout.readline():
             event = json.loads(line)
             if "n" not in event:
-                self._told[event["client"]](event)
+                self._told.get(event["client"], _nobody)(event)
             elif not (reply := self._replies.pop(event["n"])).done():
                 if "error" in event:
                     reply.set_exception(RuntimeError(event["error"]))
                 else:
                     reply.set_result(None)
         for reply in self._replies.values():
-            reply.set_exception(RuntimeError("the driver has ended"))
+            if not reply.done():  # nobody waits any more
+                reply.set_exception(RuntimeError("the driver has ended"))
+
+
+def _nobody(_event: dict[str, Any]) -> None:
+    """Takes what comes from a client that nobody listens to."""

@@ -133,8 +133,8 @@ class Stage:
             **QUICK,
         }
         client = Official(self._driver, f"{self.name}/{name}", kind, where)
-        await client.open()
         self._clients.append(client)
+        await client.open()
         return client
 
     def says(self, turn: str) -> str:

@@ -264,7 +264,10 @@ async def test_a_crash_that_is_not_recovered_is_seen(alone: Any, kind: str) -> N
         client = await crashed(stage, instance, kind, shown)
         with pytest.raises(AssertionError, match="not within"):
             await settled(client, says, patience_s=3)
+        # it was not slow: the server has no more, and the client still does what it is told
+        assert said(await stage.truth()) != says
         assert stage.count("model-call") == 1
+        await client.do("refresh")
 
 
 async def crashed(stage: Stage, instance: Instance, kind: str, shown: str) -> Official:

@@ -29,7 +29,7 @@ def baseline(version: str) -> Baseline:
 
 def test_each_deviation_names_a_case_and_what_it_is_seen_by(version: str) -> None:
     assert baseline(version).target == f"cloudflare-think@{version}"
-    assert all(entry.case for entry in baseline(version).entries)
+    assert all(entry.case and entry.evidence for entry in baseline(version).entries)
 
 
 def test_each_deviation_is_told_on_the_page(version: str) -> None:

@@ -28,8 +28,7 @@ Profile = Literal[
 class Requirement(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One row. `id` is the id of the specification's statement, the join of everything; `source`
     its tag (seed, derived, real); `sentence` what must hold, in one sentence a reader understands
-    without the specification; `reference_only` marks a fact, judged on the reference alone;
-    `conditional` what only binds a target that does something it is free not to do."""
+    without the specification; `reference_only` marks a fact, judged on the reference alone."""
 
     id: str
     level: Level
@@ -37,7 +36,6 @@ class Requirement(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     source: Literal["seed", "derived", "real"]
     sentence: str
     reference_only: bool = False
-    conditional: bool = False
 
 
 @cache

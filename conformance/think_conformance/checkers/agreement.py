@@ -37,6 +37,12 @@ def _marked(verdict: Verdict, states: set[str], shots: set[tuple[object, ...]]) 
     return msgspec.structs.replace(verdict, state="flaky", reason=reason)
 
 
+def states_of(verdict: Verdict) -> set[str]:
+    """The states among the repeats of a flaky verdict; empty where it is flaky for another reason."""
+    differ = verdict.reason.partition("; here ")[0].partition("repeats differ: ")[2]
+    return set(differ.split(", ")) if differ else set()
+
+
 def scenario_of(case: str) -> str:
     """`resume.x@2` is a repeat of `resume.x`."""
     return case.partition("@")[0]

@@ -47,25 +47,29 @@ WORST_FIRST: tuple[State, ...] = (
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """What one history says about one requirement. `evidence` holds indexes into that history."""
+    """What one history says about one requirement. `evidence` holds indexes into that history; `breaches`
+    are the reasons of all breaches, where there are several."""
 
     requirement: str
     case: str
     state: State
     reason: str = ""
     evidence: list[int] = []
+    breaches: list[str] = []
 
 
 # ---- findings -------------------------------------------------------------------------------
 
 
 class Finding(Struct, frozen=True):
-    """What a check saw: that it `holds`, that it is `broken`, or `nothing` that would tell; `judge`
-    adds that it `threw`, and that something the case needs is `missing`."""
+    """What a check saw: that it `holds`, that it is `broken`, or `nothing` that would tell; that the target
+    does not do what binds it, which it is free to do or not, and the requirement is `void`. `judge` adds
+    that it `threw`, and that something the case needs is `missing`."""
 
-    said: Literal["holds", "broken", "nothing", "threw", "missing"]
+    said: Literal["holds", "broken", "nothing", "void", "threw", "missing"]
     reason: str = ""
     evidence: tuple[int, ...] = ()
+    breaches: tuple[str, ...] = ()
 
 
 class Breach(Struct, frozen=True):
@@ -75,12 +79,17 @@ class Breach(Struct, frozen=True):
     evidence: tuple[int, ...]
 
 
+BREACHES = 50
+"""Breaches of one verdict that are told apart; a hostile target may cause any number."""
+
+
 def finding(breaches: Iterable[Breach], *, seen: bool, nothing: str) -> Finding:
     """`broken` by the first breach, else `holds` if anything was `seen`, else `nothing` and why."""
     found = list(breaches)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return Finding("broken", found[0].reason + more, found[0].evidence)
+        several = tuple(breach.reason for breach in found[:BREACHES]) if more else ()
+        return Finding("broken", found[0].reason + more, found[0].evidence, several)
     return Finding("holds") if seen else Finding("nothing", nothing)
 
 
@@ -149,16 +158,23 @@ def judge(
     for row in requirements.values():
         one, out = known.get(row.id), _out_of_reach(row, claimed, view)
         found = Finding("nothing", out) if out else _find(one, view)
-        if found.said in ("nothing", "missing") and row.id not in wanted:
+        if found.said in ("nothing", "void", "missing") and row.id not in wanted:
             continue
-        if found.said == "nothing" and row.conditional and not (doubts or view.case.facts):
+        if found.said == "void" and not (doubts or view.case.facts):
             out = f"the target does nothing that this speaks of: {found.reason}"
         unsure = _unsure(found, one, view, doubts)
         state: State = (
             "not-applicable" if out else "inconclusive" if unsure else _STATES[row.level, found.said]
         )
         verdicts.append(
-            Verdict(row.id, view.case.case, state, out or unsure or found.reason, list(found.evidence))
+            Verdict(
+                requirement=row.id,
+                case=view.case.case,
+                state=state,
+                reason=out or unsure or found.reason,
+                evidence=list(found.evidence),
+                breaches=list(found.breaches),
+            )
         )
     return verdicts
 
@@ -196,7 +212,7 @@ def _find(one: Check | None, view: View) -> Finding:
 
 def _unsure(found: Finding, one: Check | None, view: View, doubts: list[str]) -> str:
     """Why a finding decides nothing; empty when it does. What is broken stays broken."""
-    if found.said == "nothing":
+    if found.said in ("nothing", "void"):
         return f"nothing observed: {found.reason}"
     if found.said == "threw":
         return found.reason

@@ -31,6 +31,26 @@ def unexplained_calls(view: View) -> Iterator[tuple[Call, Call, str]]:
         yield from _unexplained_of(view, chains.get(marker, []), calls)
 
 
+class Blame:
+    """Which unexplained calls resends may have caused: each resend one. Ask in the order of the calls."""
+
+    def __init__(self, view: View) -> None:
+        self._resends: list[int] = []
+        sent: set[str] = set()
+        for passed in view.frames:
+            if isinstance(passed.frame, ChatRequest):
+                if passed.frame.id in sent:
+                    self._resends.append(passed.index)
+                sent.add(passed.frame.id)
+
+    def of_a_resend(self, call: Call) -> bool:
+        """Whether a resend before this call is left to blame; it is then spent."""
+        if not self._resends or self._resends[0] > call.index:
+            return False
+        self._resends.pop(0)
+        return True
+
+
 def _unexplained_of(view: View, own: list[Chain], calls: list[Call]) -> Iterator[tuple[Call, Call, str]]:
     sends, others = _sends(view, own), view.started_by_others()
     spent = 1  # the first call is the first send's
@@ -63,11 +83,16 @@ def _unexplained(view: View, own: list[Chain], before: Call, call: Call) -> str:
 
 
 def _over(chain: Chain, deaths: list[int]) -> float:
-    """The record that told its end, else infinity. Where two ends are told after a crash, which one holds
-    is not known: that is for WIRE-206 to say."""
-    if chain.ended is None or (len(chain.finals) > 1 and any(death < chain.ended for death in deaths)):
+    """The record that told its end, else infinity. After a crash `aborted` may be told of what was broken
+    off alone, when the turn then ends otherwise: that two ends are told is for WIRE-206 to say."""
+    if chain.ended is None or (aborted_first(chain) and any(death < chain.ended for death in deaths)):
         return inf
     return chain.ended
+
+
+def aborted_first(chain: Chain) -> bool:
+    """Whether two ends were told of a turn, and the first was `aborted`."""
+    return len(chain.finals) > 1 and next(iter(chain.finals)) == "aborted"
 
 
 def _sends(view: View, own: list[Chain]) -> list[int]:
@@ -159,9 +184,17 @@ def aborted_by_itself(view: View, chain: Chain) -> int | None:
     return chain.finals.get("aborted") if len(chain.finals) == 1 and stopped_by_nobody(view, chain) else None
 
 
-def gave_up(chain: Chain) -> bool:
-    """Whether the target said that it would not go on with a turn; `aborted` says so of a stop alone."""
-    return bool(set(chain.finals) - {"completed", "aborted"})
+def gave_up(view: View, chain: Chain, death: int) -> bool:
+    """Whether the target said that it would not go on with a turn that a death broke off. `aborted` says so
+    of a stop, and of a turn whose conversation has moved on (TURN-53)."""
+    kinds = set(chain.finals) - {"completed"}
+    if kinds != {"aborted"}:
+        return bool(kinds)
+    told = chain.finals["aborted"]
+    return any(
+        other is not chain and other.request is not None and death < other.request.index < told
+        for other in view.chains
+    )
 
 
 def released(view: View, call: Call) -> int:

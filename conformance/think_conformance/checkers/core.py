@@ -93,7 +93,7 @@ def bounded_terminals(view: View) -> Finding:
 
 
 def _two_outcomes(chain: Chain) -> Breach:
-    kinds = " and ".join(chain.finals)
+    kinds = " and ".join(sorted(chain.finals))
     return Breach(f"the turn {chain.root} was told to be {kinds}", tuple(chain.finals.values()))
 
 

@@ -10,12 +10,13 @@ from think_conformance.checkers.causes import (
     begun,
     gave_up,
     judged,
+    own_words,
     replaced,
     script_of,
     without_outcome,
 )
 from think_conformance.history.chains import Chain
-from think_conformance.history.streams import Chunk, Transcript, answers, message_text, shown
+from think_conformance.history.streams import Chunk, answers, shown
 from think_conformance.history.traffic import Connection
 from think_conformance.history.views import View
 from think_conformance.wire.frames import ChatRequest, ResumeNone, ResumeRequest
@@ -40,7 +41,9 @@ def recovering_is_not_the_end(view: View) -> Finding:
         for chain, at in told
         if without_outcome(view, chain)
     )
-    return finding(breaches, seen=bool(told) and view.end is not None, nothing="nobody was told `recovering`")
+    if not told:
+        return Finding("void", "nobody was told `recovering`")
+    return finding(breaches, seen=view.end is not None, nothing=NO_END)
 
 
 @check("TURN-16", needs_quiet=True)
@@ -104,9 +107,15 @@ def _still_at_work(view: View, chain: Chain, connection: Connection, idle: int) 
         for chunk in view.streams.get((connection.name, request), [])
         if not chunk.replay and idle < chunk.index < until
     ]
-    if calls or chunks:
+    ends = [
+        terminal.index
+        for terminal in chain.terminals
+        if terminal.final and not terminal.replay and terminal.connection == connection.name
+        if idle < terminal.index < until
+    ]
+    if calls or chunks or ends:
         why = f"{connection.name} was told that the agent is idle, then {chain.root} went on"
-        yield Breach(why, (idle, min(calls + chunks)))
+        yield Breach(why, (idle, min(calls + chunks + ends)))
     elif without_outcome(view, chain):
         why = f"{connection.name} was told that the agent is idle, {chain.root} has no outcome"
         yield Breach(why, (idle, view.end or idle))
@@ -128,7 +137,7 @@ def partial_is_continued(view: View) -> Finding:
                 if not any(text in answer for answer in stored):
                     why = f"the stored partial {text[:80]!r} of {chain.root} did not survive"
                     yield Breach(why, (death, final.index))
-            if not _went_on(view, chain, death, final) and not gave_up(chain):
+            if not _went_on(view, chain, death) and not gave_up(view, chain, death):
                 yield Breach(f"{chain.root} was cut off by the crash and not continued", (death, final.index))
 
     return finding(breaches(), seen=bool(struck), nothing="no turn was interrupted while its text streamed")
@@ -146,18 +155,14 @@ def _struck_mid_stream(view: View, chain: Chain) -> list[int]:
     ][:1]
 
 
-def _went_on(view: View, chain: Chain, death: int, final: Transcript) -> bool:
-    """Whether a turn was continued after a death: the model was asked again, more was streamed, or its
-    stored answer holds more than was streamed before."""
-    if any(call.index > death for call in view.calls_for(chain)):
-        return True
-    chunks = view.chunks_of(chain)
-    if any(chunk.index > death and not chunk.replay for chunk in chunks):
-        return True
-    before = shown([chunk for chunk in chunks if chunk.index < death])
-    own = {chunk.body.get("messageId") for chunk in chunks if chunk.body.get("type") == "start"}
-    stored = [message_text(m) for m in final.messages if m.get("role") == "assistant" and m.get("id") in own]
-    return any(not any(text.startswith(kept) for text in before) for kept in stored)
+def _went_on(view: View, chain: Chain, death: int) -> bool:
+    """Whether a turn was continued after a death: its model was asked again, or words of its own came."""
+    own = own_words(view).get(chain.marker or "", set())
+    return any(call.index > death for call in view.calls_for(chain)) or any(
+        word in text
+        for text in shown([c for c in view.chunks_of(chain) if c.index > death and not c.replay])
+        for word in own
+    )
 
 
 def _stored_before(view: View, chain: Chain, death: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import judged, owes_until_the_end, unexplained_calls
+from think_conformance.checkers.causes import Blame, judged, owes_until_the_end, unexplained_calls
 from think_conformance.history.chains import Chain
 from think_conformance.history.traffic import Connection, Passed, is_chunk
 from think_conformance.history.views import View
@@ -53,11 +53,11 @@ def _resends(view: View) -> Iterator[Resend]:
 
 
 def _run_again(view: View, resends: list[Resend]) -> Iterator[Breach]:
-    for _, call, wrong in unexplained_calls(view):
-        for resend in resends:
-            if resend.chain.marker == call.marker and resend.index < call.index:
-                yield Breach(f"{wrong}, behind a resend", (resend.index, call.index))
-                break
+    blame = Blame(view)
+    for _, call, wrong in sorted(unexplained_calls(view), key=lambda found: found[1].index):
+        own = [r for r in resends if r.chain.marker == call.marker and r.index < call.index]
+        if blame.of_a_resend(call) and own:
+            yield Breach(f"{wrong}, behind a resend", (own[0].index, call.index))
 
 
 def _answers(resend: Resend) -> Iterator[Passed]:

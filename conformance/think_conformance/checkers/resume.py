@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
+    Blame,
     aborted_by_itself,
     owes_until_the_end,
     resumes,
@@ -15,7 +16,6 @@ from think_conformance.checkers.sequence import Walk
 from think_conformance.history.streams import runs, texts
 from think_conformance.history.traffic import is_chunk
 from think_conformance.history.views import View
-from think_conformance.history.work import Call
 from think_conformance.wire.frames import (
     ChatRequest,
     ChatResponse,
@@ -56,17 +56,12 @@ def resuming_changes_no_turn(view: View) -> Finding:
 
 
 def _calls_after(view: View, asked: list[int]) -> Iterator[Breach]:
-    """A call that a resend of the same request may have caused is the resend's fault (WIRE-58)."""
-    for before, call, wrong in unexplained_calls(view):
+    """A call that a resend may have caused is the resend's fault (WIRE-58), each resend's once."""
+    blame = Blame(view)
+    for before, call, wrong in sorted(unexplained_calls(view), key=lambda found: found[1].index):
         between = [index for index in asked if before.index < index < call.index]
-        if between and not _resent(view, call):
+        if not blame.of_a_resend(call) and between:
             yield Breach(f"{wrong}, behind a resume frame", (between[-1], call.index))
-
-
-def _resent(view: View, call: Call) -> bool:
-    own = {ident for chain in view.chains if chain.marker == call.marker for ident in chain.ids}
-    sent = [p.frame.id for p in view.frames if isinstance(p.frame, ChatRequest) and p.index < call.index]
-    return any(sent.count(ident) > 1 for ident in own)
 
 
 # ---- offers and answers -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import judged, own_words, released, replaced
+from think_conformance.checkers.causes import aborted_first, judged, own_words, released, replaced
 from think_conformance.history.chains import Chain, Terminal
 from think_conformance.history.streams import Transcript
 from think_conformance.history.traffic import Connection, Passed, is_chunk
@@ -32,7 +32,7 @@ def one_true_state(view: View) -> Finding:
 
 
 def _runs_on(view: View, chain: Chain) -> Iterator[Breach]:
-    if len(chain.finals) > 1:
+    if aborted_first(chain):
         return
     ends = [terminal for terminal in chain.terminals if terminal.final]
     sends = [p.index for p in view.frames if isinstance(p.frame, ChatRequest) and p.frame.id in chain.ids]

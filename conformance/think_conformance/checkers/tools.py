@@ -26,7 +26,7 @@ def interrupted_call_is_repaired(view: View) -> Finding:
         after = _calls_after(view, chain, crash)
         seen += bool(struck and after)
         found += _repeated(view, chain, struck, crash)
-        if struck and not after and _owed_more(view, chain):
+        if struck and not after and _owed_more(view, chain, crash.death):
             why = f"{chain.root} was cut off in a tool call by the crash and not continued"
             found.append(Breach(why, (struck[0].index, crash.death)))
         for call in after[:1] if struck else []:
@@ -36,9 +36,10 @@ def interrupted_call_is_repaired(view: View) -> Finding:
     return finding(found, seen=seen > 0, nothing="no tool call was interrupted by a crash")
 
 
-def _owed_more(view: View, chain: Chain) -> bool:
+def _owed_more(view: View, chain: Chain, death: int) -> bool:
     """Whether nobody and nothing ended a turn, and the target says that it is done."""
-    return "idle" in view.phases and not (gave_up(chain) or chain.cancels or chain.cleared is not None)
+    ended = gave_up(view, chain, death) or chain.cancels or chain.cleared is not None
+    return "idle" in view.phases and not ended
 
 
 @check("TURN-48", needs_quiet=True)

@@ -26,7 +26,8 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 def diff(a: Path, b: Path, decisions: Path | None, form: str) -> None:
     """Compare the frames of two runs of the same plans, say of two targets.
 
-    Exit code 0 when every difference is decided, 1 when one is open or a decision is stale.
+    Exit code 0 when every difference is decided, 1 when one is open or a decision is stale, 2 when
+    no connection of the two met the same moment, so that nothing was compared.
     """
     names = tuple(asked_of(run).target.name or str(run) for run in (a, b))
     known = [] if decisions is None else _decisions(decisions, names).decision
@@ -37,7 +38,7 @@ def diff(a: Path, b: Path, decisions: Path | None, form: str) -> None:
     else:
         shown = table.text(decided) if form == "text" else table.markdown(decided, *names)
         click.echo(shown, nl=False)
-    code = 1 if decided.open or decided.stale else 0
+    code = 1 if decided.open or decided.stale else 0 if comparison.compared else 2
     if form == "text":
         click.echo(
             f"{len(decided.rows)} differences, {decided.open} open, {len(decided.stale)} decisions stale; "

@@ -107,7 +107,7 @@ def resent_request() -> dict[str, Any]:
             {
                 "do": "open-gate",
                 "gate": "rest",
-                "after": {"seen": saw_frame("a", type="cf_agent_stream_resuming")},
+                "after": {"seen": saw_frame("a", probeId="probe-6")},
             },
             send("t1", "Count to four.", saw_terminal("b", nth=2)),
             {"do": "wait", "after": {"seen": saw_terminal("a", id="req-t1", nth=2)}},

@@ -112,6 +112,7 @@ def kill_during_output() -> dict[str, Any]:
         "model": {
             "t1": [
                 [*words(1, 2), NEVER, "done"],
+                # opened when the case is over: both tabs come back before the turn can end
                 [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"],
             ]
         },

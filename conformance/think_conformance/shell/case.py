@@ -211,7 +211,7 @@ class Case:
 
     async def _as_client(self, ids: dict[str, Any], op: Operation, client: Client) -> None:
         said: dict[str, Any] = {"do": op.do}
-        frame = self._frame(op, said)
+        frame = self._frame(op, ids["operation"], said)
         self._record("invoke", ids, said)
         if frame is not None:
             went = await client.send(frame)
@@ -231,8 +231,9 @@ class Case:
             why = client.refusal if op.do in ("connect", "get-messages") else "the connection is not open"
             self._record("info", ids, {"reason": f"`{op.do}` did not work: {why}"})
 
-    def _frame(self, op: Operation, said: dict[str, Any]) -> Frame | None:
-        """The frame an operation sends; notes in `said` what it resolved to."""
+    def _frame(self, op: Operation, number: int, said: dict[str, Any]) -> Frame | None:
+        """The frame an operation sends; notes in `said` what it resolved to. A probe is named by the number
+        of its operation, so that a plan can wait for its answer."""
         request = op.request or self.request_of(op.turn or "")
         match op.do:
             case "send":
@@ -251,7 +252,7 @@ class Case:
             case "clear":
                 return ChatClear()
             case "probe":
-                return ResumeRequest(probe_id=f"probe-{len(self.recorder.records)}")
+                return ResumeRequest(probe_id=f"probe-{number}")
         return None
 
     def _user_message(self, op: Operation) -> Message:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from think_conformance.shell.case import Case
 
 ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
+WORK = ("cf_agent_use_chat_response", "cf_agent_stream_resuming", "cf_agent_stream_pending")
 ACK_ANSWER_S = 2.0
 PROBE_ANSWER_S = 5.0
 LATE_S = 1.0
@@ -81,15 +82,27 @@ class Epilogue:
             if self._all_settled():
                 return
             since = len(self._recorder.records)
-            if await self._next(lambda f: f.get("done") is True, since, max(late_s - clock(), 0)) is None:
+            late = await self._next(lambda f: f.get("done") is True, since, max(late_s - clock(), 0))
+            if late is None and not self._stirs(since):
                 return
 
+    def _stirs(self, since: int) -> bool:
+        """Whether the observer was shown since then that something runs."""
+        return any(
+            record.index >= since
+            and record.ids.get("client") == OBSERVER
+            and frame_of(record).get("type") in WORK
+            and frame_of(record).get("done") is not True
+            for record in self._recorder.records
+        )
+
     def _all_settled(self) -> bool:
-        """Whether an outcome of every turn that was accepted is known. One that was told to be aborted and
-        that nobody stopped may go on."""
+        """Whether an outcome of every turn that was accepted is known. A stored answer says little of one
+        that a crash interrupted, and one that was told to be aborted and that nobody stopped may go on."""
         view = View(self._recorder.records)
+        weak = {chain.root for chain in view.chains if view.deaths_in(chain)}
         return not any(
-            view.evidence(chain).strength == "none"
+            view.evidence(chain).strength in (("none", "stored") if chain.root in weak else ("none",))
             or (set(chain.finals) == {"aborted"} and bool(view.deaths) and not chain.cancels)
             for chain in view.chains
             if chain.accepted is not None

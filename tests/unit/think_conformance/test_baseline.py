@@ -56,7 +56,7 @@ def test_nothing_is_listed_and_nothing_changes() -> None:
 @pytest.mark.parametrize("state", ["failed", "warned"])
 def test_what_is_broken_as_listed_is_expected_and_keeps_what_the_check_said(state: State) -> None:
     (found,) = held(entry(), verdict(state))
-    assert found == Compared("WIRE-104", CASE, "expected-fail", "a chunk came twice", [3], entry())
+    assert found == Compared("WIRE-104", CASE, "expected-fail", "a chunk came twice", [3], baseline=entry())
     assert exit_code([found]) == 0
 
 
@@ -164,6 +164,27 @@ def test_without_a_case_a_part_of_its_cases_decides_nothing_but_failures() -> No
 def test_each_repeat_is_held_against_the_entry_of_its_scenario() -> None:
     found = held(entry(), verdict("failed"), verdict("failed", f"{CASE}@2"), played=[CASE])
     assert [v.state for v in found] == ["expected-fail", "expected-fail"]
+
+
+def several(*breaches: str) -> Verdict:
+    return Verdict("WIRE-104", CASE, "failed", f"{breaches[0]} (and more)", [3], list(breaches))
+
+
+def test_every_breach_of_a_verdict_needs_an_entry_that_fits() -> None:
+    twice, gap = entry(evidence="came twice"), entry(evidence="a gap")
+    both = Baseline(entries=(twice, gap), today=TODAY)
+    found = several("a chunk came twice", "there is a gap")
+    assert [v.state for v in held(twice, found)] == ["failed"]
+    assert [v.state for v in apply(both, [found], [CASE])] == ["expected-fail"]
+    (half,) = apply(both, [verdict("failed")], [CASE])
+    assert (half.state, "which was not seen: a gap" in half.reason) == ("failed", True)
+
+
+def test_a_race_excuses_no_doubt() -> None:
+    racy = entry(sometimes=True)
+    doubted = flaky([verdict("passed"), verdict("inconclusive", f"{CASE}@2")], {})
+    assert [v.state for v in held(racy, *doubted, played=[CASE])] == ["flaky", "flaky"]
+    assert held(racy, played=[CASE]) == []
 
 
 def test_a_failure_that_hangs_on_a_race_of_the_target_may_come_and_go() -> None:

@@ -64,15 +64,18 @@ BASELINES = "conformance/think_conformance/targets/cloudflare_think/baselines"
 def document(version: str, run_dirs: tuple[Path, ...]) -> None:
     """Write docs/cloudflare-think-VERSION.md and the plans of the known deviations, in the folder of the
     project, from runs of all scenarios."""
-    folder = Path(BASELINES)
-    listed = load((folder / f"{version}.toml").read_text(encoding="utf-8"), version, date.min).entries
-    runs = [json.loads((run_dir / "results.json").read_text(encoding="utf-8")) for run_dir in run_dirs]
-    Path(f"docs/cloudflare-think-{version}.md").write_text(page(version, BASELINES, listed, runs), "utf-8")
-    plans = folder / version
-    shutil.rmtree(plans, ignore_errors=True)
-    plans.mkdir(parents=True)
-    for entry in listed:
-        shutil.copy(run_dirs[0] / "plan" / f"{entry.case}.json", plans)
+    folder, doc = Path(BASELINES), Path(f"docs/cloudflare-think-{version}.md")
+    try:
+        listed = load((folder / f"{version}.toml").read_text(encoding="utf-8"), version, date.min).entries
+        runs = [json.loads((run_dir / "results.json").read_text(encoding="utf-8")) for run_dir in run_dirs]
+        plans = {f"{e.case}.json": (run_dirs[0] / "plan" / f"{e.case}.json").read_bytes() for e in listed}
+        doc.write_text(page(version, BASELINES, listed, runs), encoding="utf-8")
+        shutil.rmtree(folder / version, ignore_errors=True)
+        (folder / version).mkdir()
+        for name, plan in plans.items():
+            (folder / version / name).write_bytes(plan)
+    except OSError as error:
+        raise UsageError(f"{error}; stand in the folder of the project, with runs of all scenarios") from None
 
 
 def _tell(text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from think_conformance.baseline import Entry
+from think_conformance.errors import UsageError
 
 FRAMES_WIDTH = 400
 """Characters of a frame that are shown."""
@@ -30,7 +31,7 @@ think-conformance replay {plans}/CASE.json --target cloudflare-think@{version}  
 def page(version: str, folder: str, entries: Sequence[Entry], runs: Sequence[dict[str, Any]]) -> str:
     """The text of the page. `folder` is where the baselines lie, as a reader of the page names it;
     `entries` are those of the version's baseline, `runs` parsed results.json: the first tells the states,
-    all of them show frames."""
+    all of them show frames. UsageError names a deviation that none of them shows."""
     lines = _HEAD.format(
         version=version, baseline=f"{folder}/{version}.toml", plans=f"{folder}/{version}"
     ).splitlines()
@@ -65,14 +66,21 @@ def _deviation(anchor: str, entries: list[Entry], runs: Sequence[dict[str, Any]]
         by_case[str(entry.case)].append(f"{entry.id}{' (sometimes)' * entry.sometimes}")
     for case, ids in by_case.items():
         yield f"| {case} | {', '.join(ids)} |"
+    for ident in dict.fromkeys(entry.id for entry in entries):
+        yield from _frames(ident, [entry for entry in entries if entry.id == ident], runs)
+    yield ""
+
+
+def _frames(ident: str, entries: list[Entry], runs: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What decided on one requirement, in the first case of which a run shows it."""
     seen = next((shown for entry in entries for run in runs for shown in _seen(entry, run)), None)
     if seen is None:
-        raise ValueError(f"no run shows `{anchor}`: give one more run folder that does")
+        raise UsageError(f"no run shows {ident} in {entries[0].case}: give one more run folder that does")
     case, verdict = seen
     said = verdict["reason"].partition("; here ")[2].partition(": ")[2] or verdict["reason"]  # of a repeat
-    yield from ("", f"In {case}, {verdict['requirement']}: {said}.", "", "```")
+    yield from ("", f"<details><summary>{ident}, {case}: {said}</summary>", "", "```")
     yield from (frame[:FRAMES_WIDTH] for frame in verdict["frames"])
-    yield from ("```", "")
+    yield from ("```", "", "</details>")
 
 
 def _seen(entry: Entry, run: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -80,7 +88,8 @@ def _seen(entry: Entry, run: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
     for case in run["cases"]:
         for verdict in case["verdicts"]:
             listed = case["scenario"] == entry.case and verdict["requirement"] == entry.id
-            if listed and verdict["frames"] and (entry.evidence or "") in verdict["reason"]:
+            told = verdict["breaches"] or [verdict["reason"]]
+            if listed and verdict["frames"] and any((entry.evidence or "") in breach for breach in told):
                 yield case["case"], verdict
 
 

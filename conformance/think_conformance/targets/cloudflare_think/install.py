@@ -18,6 +18,7 @@ from pathlib import Path
 from think_conformance.targets.cloudflare_think.recipe import BUNDLE_FLAGS, CACHE_VARIABLE, WORKER, Recipe
 
 NODE_AT_LEAST = 20
+NODE_TIMEOUT_S = 20
 NPM_TIMEOUT_S = 900
 ESBUILD_TIMEOUT_S = 120
 
@@ -25,6 +26,7 @@ ESBUILD_TIMEOUT_S = 120
 # without network from waiting minutes for its answer.
 NPM_FLAGS = (
     "--ignore-scripts",
+    "--include=optional",  # workerd and esbuild are: one package per kind of machine
     "--no-audit",
     "--no-fund",
     "--prefer-offline",
@@ -51,18 +53,11 @@ def install(recipe: Recipe, tell: Tell) -> None:
     NotInstalled."""
     if recipe.complete:
         return
-    try:
-        recipe.home.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(recipe.home, tell):
-            if recipe.workerd is None:
-                _packages(recipe, tell)
-            if not recipe.complete:
-                _bundle(recipe, tell)
-    except OSError as error:
-        raise NotInstalled(
-            f"the cache folder {recipe.home.parent} cannot be used: {error}; "
-            f"{CACHE_VARIABLE} names another one"
-        ) from None
+    with _alone(recipe.home, tell):
+        if recipe.workerd is None:
+            _packages(recipe, tell)
+        if not recipe.complete:
+            _bundle(recipe, tell)
 
 
 def _packages(recipe: Recipe, tell: Tell) -> None:
@@ -79,7 +74,8 @@ def _packages(recipe: Recipe, tell: Tell) -> None:
             raise NotInstalled(_npm_failed(said))
     if recipe.workerd is None:
         raise NotInstalled(
-            "npm installed no workerd for this machine: it exists for Linux and macOS on x64 and arm64"
+            "npm installed no workerd for this machine: it exists for Linux and macOS on x64 and arm64, "
+            "as an optional package"
         )
 
 
@@ -89,6 +85,8 @@ def _bundle(recipe: Recipe, tell: Tell) -> None:
         for source in WORKER.iterdir():
             shutil.copy(source, part / source.name)
         esbuild = recipe.tool("@esbuild/*", "esbuild")
+        if esbuild is None:
+            raise NotInstalled(f"there is no esbuild in {recipe.home}: remove it to have it installed anew")
         said = _run([str(esbuild), "agent.ts", "--outfile=worker.js", *BUNDLE_FLAGS], part, ESBUILD_TIMEOUT_S)
         if said is not None:
             why = f"the worker could not be bundled: {_first_line(said)}"
@@ -100,7 +98,11 @@ def _check_node(recipe: Recipe) -> None:
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise NotInstalled(f"{needs}; there is no `{program}` on PATH: install Node.js")
-    found = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30).stdout.strip()
+    try:
+        told = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=NODE_TIMEOUT_S)
+    except (subprocess.TimeoutExpired, OSError) as error:
+        raise NotInstalled(f"{needs}; `node` on PATH does not answer: {error}") from None
+    found = told.stdout.strip()
     major = re.match(r"v(\d+)\.", found)
     if major is None or int(major[1]) < NODE_AT_LEAST:
         raise NotInstalled(f"{needs}; `node` on PATH is {found or 'broken'}: put a newer one first on PATH")
@@ -136,29 +138,47 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"Error: `{command[0]}` did not end within {timeout_s:g} s"
+    except OSError as error:
+        return f"Error: `{command[0]}` cannot be started: {error}"
     return None if done.returncode == 0 else done.stdout
 
 
 @contextmanager
 def _whole(final: Path) -> Iterator[Path]:
-    """A folder to fill, beside `final`, which it becomes when all went well; else it is removed."""
-    for left in final.parent.glob(f"{final.name}.part-*"):
-        shutil.rmtree(left)  # of a process that was killed: nobody else is in here
-    # Inside `home`, where esbuild finds `node_modules` above it.
-    part = Path(tempfile.mkdtemp(prefix=f"{final.name}.part-", dir=final.parent))
+    """A folder to fill, beside `final`, which it becomes when all went well; else it is removed. Beside it,
+    since esbuild finds the `node_modules` above the bundle."""
+    with _usable(final.parent):
+        for left in final.parent.glob(f"{final.name}.part-*"):
+            shutil.rmtree(left)  # of a process that was killed: nobody else is in here
+        part = Path(tempfile.mkdtemp(prefix=f"{final.name}.part-", dir=final.parent))
     try:
         yield part
-        if final.exists():
-            shutil.rmtree(final)
-        part.rename(final)
+        with _usable(final.parent):
+            if final.exists():
+                shutil.rmtree(final)
+            part.rename(final)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    """What cannot be done in there is the fault of the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise NotInstalled(
+            f"the cache folder {folder} cannot be used: {error}; {CACHE_VARIABLE} names another one"
+        ) from None
+
+
+@contextmanager
 def _alone(home: Path, tell: Tell) -> Iterator[None]:
     """Holds a lock that the system lets go when its holder dies."""
-    with (home.parent / f"{home.name}.lock").open("w") as held:
+    with _usable(home.parent):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        lock = (home.parent / f"{home.name}.lock").open("w")
+    with lock as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

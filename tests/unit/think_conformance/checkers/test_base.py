@@ -202,9 +202,19 @@ def test_a_history_without_a_head_is_refused() -> None:
 
 def test_a_finding_tells_the_first_breach_and_how_many_more() -> None:
     both = finding([Breach("one", (1,)), Breach("two", (2,))], seen=True, nothing="-")
-    assert both == Finding("broken", "one (and 1 more)", (1,))
+    assert both == Finding("broken", "one (and 1 more)", (1,), ("one", "two"))
     assert finding([], seen=True, nothing="-").said == "holds"
     assert finding([], seen=False, nothing="why") == Finding("nothing", "why")
+
+
+def test_what_binds_only_some_targets_is_void_for_others_and_doubted_where_the_play_was_cut_short() -> None:
+    story = Story(exercises=["X-1"])
+    a = story.open("a")
+    assert state(story, found("void")) == "not-applicable"
+    assert state(Story(exercises=["X-1"], facts=True), found("void")) == "inconclusive"
+    story.close(a)
+    story.gives_up()
+    assert state(story, found("void")) == "inconclusive"
 
 
 def test_two_checks_of_one_requirement_are_refused() -> None:

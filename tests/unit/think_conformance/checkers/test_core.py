@@ -28,7 +28,7 @@ def grey() -> Story:
 
 @pytest.mark.parametrize("requirement", load())
 def test_no_check_at_all_takes_silence_for_an_answer(requirement: str) -> None:
-    assert said(requirement, grey()) == "nothing"
+    assert said(requirement, grey()) in ("nothing", "void")
 
 
 CORE = [

@@ -77,7 +77,7 @@ def test_a_build_that_sends_no_message_ids_is_joined_by_the_crash(requirement: s
 def test_a_plain_turn_shows_nothing_of_recovery(requirement: str) -> None:
     story = Story()
     plain_turn(story, [story.open("a")])
-    assert said(requirement, story) == "nothing"
+    assert said(requirement, story) in ("nothing", "void")
 
 
 # ---- outcomes ---------------------------------------------------------------------------------
@@ -98,6 +98,15 @@ def test_recovering_must_be_followed_by_an_end() -> None:
     assert said("WIRE-183", recovering("completed")) == "holds"
     assert said("WIRE-183", recovering("error")) == "holds"
     assert said("WIRE-183", recovering(None)) == "broken"
+
+
+def test_who_was_told_recovering_in_a_history_without_an_end_knows_nothing_yet() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.terminal(a, outcome="recovering")
+    assert said("WIRE-183", story) == "nothing"
 
 
 def test_a_queued_turn_must_end_after_the_crash() -> None:
@@ -148,6 +157,19 @@ def test_idle_before_the_turn_is_over_is_broken() -> None:
     }
 
 
+def test_idle_and_then_the_live_end_of_the_turn_is_broken() -> None:
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.call_ends()
+    story.transcript(a, user(), answer("w1 "))
+    story.probe(a)
+    story.idle(a)
+    story.terminal(a)
+    assert said("WIRE-119", story.epilogue(user(), answer("w1 "))) == "broken"
+
+
 def test_idle_asked_before_the_turn_was_accepted_is_fine() -> None:
     story = Story()
     a, b = story.open("a"), story.open("b")
@@ -163,6 +185,49 @@ def test_a_turn_cut_off_and_not_continued_is_broken() -> None:
     story = Crashed()
     story.terminal(story.a, "r1", replay=True)
     assert said("TURN-43", story.epilogue(user(), answer("w1 "))) == "broken"
+
+
+def stored_only(*seen: str, stored: str, **chunk: Any) -> Story:
+    """`seen` was streamed before the crash; afterwards nothing is asked, and `stored` is what there is."""
+    story = Story(plan={"model": {"t1": [[{"text": "w1 "}, {"text": "w2 "}, "done"]]}})
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.start(a)
+    story.words(a, *seen)
+    story.kill(a, calls=[1])
+    story.restart()
+    if chunk:
+        a = story.open("a")
+        story.chunk(a, chunk, seq=2)
+        story.terminal(a)
+    return story.epilogue(user(), answer(stored))
+
+
+def test_what_is_stored_is_no_sign_that_a_turn_went_on() -> None:
+    assert said("TURN-43", stored_only("w1 ", "w2 ", stored="w2 ")) == "broken"
+    assert said("TURN-43", stored_only("w1 ", stored="w1 w2 ")) == "broken"
+    assert said("TURN-43", stored_only("w1 ", stored="w1 ", type="abort")) == "broken"
+
+
+def test_aborted_is_the_end_of_a_turn_whose_conversation_moved_on() -> None:
+    def moved(other: bool) -> Story:
+        story = Story(plan={"model": {"t1": [[{"text": "w1 "}, "done"]], "t2": [[{"text": "w5 "}, "done"]]}})
+        a = story.open("a")
+        story.send(a)
+        story.call()
+        story.start(a)
+        story.words(a, "w1 ")
+        story.kill(a, calls=[1])
+        story.restart()
+        a = story.open("a")
+        if other:
+            story.send(a, 2)
+        story.terminal(a, "r1", outcome="aborted")
+        return story.epilogue(user(), answer("w1 "))
+
+    assert said("TURN-43", moved(True)) == "holds"
+    assert said("TURN-43", moved(False)) == "broken"
 
 
 def test_a_turn_that_gives_up_with_an_error_is_not_continued() -> None:

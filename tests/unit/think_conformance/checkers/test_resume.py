@@ -178,6 +178,18 @@ def test_a_model_call_behind_a_resend_and_an_ack_is_the_resends_fault(requiremen
     assert said("WIRE-58", story) == "broken"
 
 
+def test_a_resend_explains_one_call_and_no_other() -> None:
+    story = Resumed()
+    story.send(story.a)
+    story.replayed(0, 1)
+    story.call_ends()
+    story.call()
+    story.call_ends()
+    story.ack(story.a)
+    story.call()
+    assert said("WIRE-59", story) == "broken"
+
+
 def test_an_abort_nobody_asked_for_behind_a_resume_is_broken() -> None:
     story = Resumed()
     story.replayed(0, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from think_conformance.baseline import Entry
+from think_conformance.errors import UsageError
 from think_conformance.targets.cloudflare_think.document import page
 
 
@@ -17,7 +18,10 @@ def entry(ident: str, anchor: str, **more: Any) -> Entry:
 
 
 def run(*verdicts: tuple[str, str, list[str]]) -> dict[str, Any]:
-    told = [{"requirement": i, "reason": reason, "frames": frames} for i, reason, frames in verdicts]
+    told = [
+        {"requirement": i, "reason": reason, "frames": frames, "breaches": []}
+        for i, reason, frames in verdicts
+    ]
     row = {"level": "MUST", "profile": "core", "sentence": "a | b", "state": "passed", "cases": ["core.a"]}
     return {
         "requirements": [{"id": "X-1", **row}, {"id": "X-2", **row}],
@@ -32,10 +36,10 @@ def test_a_deviation_is_told_with_the_frames_of_the_run_that_shows_it() -> None:
     assert "| X-2 | MUST | core | a \\| b | 1 | passed |" in text
     assert "### It is lost\n\nIt is so.\n" in text
     assert "| core.a | X-1 (sometimes) |" in text
-    assert "In core.a, X-1: it was lost.\n\n```\n#1 one\n#2 two\n```" in text
+    assert "<summary>X-1, core.a: it was lost</summary>\n\n```\n#1 one\n#2 two\n```" in text
 
 
 def test_a_deviation_that_no_run_shows_is_not_told() -> None:
     other = run(("X-1", "something else", ["#1"]), ("X-2", "it was lost", ["#2"]))
-    with pytest.raises(ValueError, match="no run shows `it-is-lost`"):
+    with pytest.raises(UsageError, match=r"no run shows X-1 in core\.a"):
         page("9", "where", [entry("X-1", "it-is-lost", evidence="lost")], [other])

@@ -13,7 +13,7 @@ import pytest
 
 COMMAND = [sys.executable, "-m", "think_conformance.targets.cloudflare_think"]
 
-NODE = "echo ${NODE_IS:-v22.1.0}"
+NODE = "echo ${NODE_IS-v22.1.0}"
 
 # Puts what the real one does where the real one puts it, and notes that it was called.
 NPM = """
@@ -25,6 +25,8 @@ mkdir -p $workerd $esbuild
 printf '#!/bin/sh\\necho "workerd $*"\\n' > $workerd/workerd
 printf '#!/bin/sh\\n%s\\n' "${ESBUILD:-echo built > worker.js}" > $esbuild/esbuild
 chmod +x $workerd/workerd $esbuild/esbuild
+if [ -n "$NO_ESBUILD" ]; then rm -r node_modules/@esbuild; fi
+if [ -n "$NO_WORKERD" ]; then rm -r node_modules/@cloudflare; fi
 """
 
 
@@ -109,6 +111,15 @@ def npm_says(text: str) -> Callable[[Machine], dict[str, str]]:
     ("arrange", "line"),
     [
         (no_node, r"there is no `node` on PATH: install Node\.js"),
+        (lambda _: {"NODE_IS": ""}, r"`node` on PATH is broken: put a newer one first"),
+        (
+            lambda _: {"NO_ESBUILD": "1"},
+            r"there is no esbuild in .*: remove it to have it installed anew",
+        ),
+        (
+            lambda _: {"NO_WORKERD": "1"},
+            r"npm installed no workerd for this machine: .* as an optional package",
+        ),
         (lambda _: {"NODE_IS": "v18.19.0"}, r"Node\.js 20 or newer .* is v18\.19\.0: put a newer one first"),
         (
             npm_says("npm error code ENOTFOUND\\nnpm error network\\n"),
@@ -124,7 +135,18 @@ def npm_says(text: str) -> Callable[[Machine], dict[str, str]]:
             r"the cache folder /dev/null/x cannot be used: ",
         ),
     ],
-    ids=["no-node", "old-node", "no-network", "npm-fails", "no-bundle", "no-cache"],
+    ids=[
+        "no-node",
+        "mute-node",
+        "broken-node",
+        "no-esbuild",
+        "no-workerd",
+        "old-node",
+        "no-network",
+        "npm-fails",
+        "no-bundle",
+        "no-cache",
+    ],
 )
 def test_what_cannot_be_installed_is_told_in_the_last_line(
     machine: Machine, arrange: Callable[[Machine], dict[str, str]], line: str
