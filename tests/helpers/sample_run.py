@@ -87,7 +87,7 @@ KNOWN = Entry(
 
 def known(*verdicts: Verdict) -> RunReport:
     """A run in which one failure is known, and what else is given."""
-    listed = Compared("A-1", "stop", "expected-fail", "told completed, then aborted", [2, 4], KNOWN)
+    listed = Compared("A-1", "stop", "expected-fail", "told completed, then aborted", [2, 4], baseline=KNOWN)
     return build(ENVIRONMENT, [listed, *verdicts], HISTORIES[:1], CATALOGUE)
 
 
@@ -114,7 +114,7 @@ def infested(text: str) -> RunReport:
             kit=text, target=Target(name=text, version=text, defect=text), seed=1, started=text, exit_code=1
         ),
         [
-            Compared("A-1", text, "failed", text, [1, 2], listed),
+            Compared("A-1", text, "failed", text, [1, 2], baseline=listed),
             Verdict("A-2", text, "warned", text, [1, 2]),
             Verdict("B-1", text, "inconclusive", text, [1]),
             Verdict("C-1", text, "not-applicable", text),

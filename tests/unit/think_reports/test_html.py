@@ -148,7 +148,7 @@ def test_a_known_failure_is_told_with_its_reason_frames_and_a_link() -> None:
 )
 def test_only_what_leads_into_the_web_is_a_link(link: str) -> None:
     entry = msgspec.structs.replace(KNOWN, link=link)
-    listed = Compared("A-1", "stop", "expected-fail", "no", [], entry)
+    listed = Compared("A-1", "stop", "expected-fail", "no", [], baseline=entry)
     seen = page(build(ENVIRONMENT, [listed], [], CATALOGUE))
     assert f"({link.strip()})" in seen.text.replace("( ", "(")
     assert [found["href"] for tag, found in seen.elements if tag == "a"] == ["#case-stop"]

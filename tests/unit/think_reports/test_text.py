@@ -95,7 +95,7 @@ def test_a_known_failure_is_told_by_its_entry_alone() -> None:
 
 
 def test_what_is_otherwise_than_listed_is_explained_with_its_entry() -> None:
-    verdict = Compared("A-2", "stop", "unexpected-pass", "remove the entry", [], KNOWN)
+    verdict = Compared("A-2", "stop", "unexpected-pass", "remove the entry", [], baseline=KNOWN)
     assert f"    stop: remove the entry\n      {TOLD}\n" in render(known(verdict))
 
 

@@ -135,7 +135,7 @@ KNOWN = "known until 2099-01-01: it is so (https://example.org/1)"
 
 
 def test_what_fails_as_the_baseline_lists_is_an_xfail_with_its_reason(play: Any) -> None:
-    known = Compared("WIRE-85", CASE, "expected-fail", "because", [1], ENTRY)
+    known = Compared("WIRE-85", CASE, "expected-fail", "because", [1], baseline=ENTRY)
     result = play(ended([known, verdict("passed", requirement="WIRE-209")], HISTORY), "-rx")
     result.assert_outcomes(xfailed=1, deselected=len(_all()) - 1)
     assert result.ret == pytest.ExitCode.OK
@@ -143,14 +143,14 @@ def test_what_fails_as_the_baseline_lists_is_an_xfail_with_its_reason(play: Any)
 
 
 def test_a_warning_beside_a_known_failure_is_no_known_failure(play: Any) -> None:
-    expired = Compared("WIRE-85", CASE, "warned", "because; it expired", [1], ENTRY)
+    expired = Compared("WIRE-85", CASE, "warned", "because; it expired", [1], baseline=ENTRY)
     play(ended([expired], HISTORY)).assert_outcomes(passed=1, deselected=len(_all()) - 1)
 
 
 @pytest.mark.parametrize("state", ["unexpected-pass", "failed", "not-testable", "flaky"])
 def test_what_is_otherwise_than_the_baseline_lists_fails_and_shows_the_entry(play: Any, state: Any) -> None:
-    known = Compared("WIRE-209", CASE, "expected-fail", "because", [1], ENTRY)
-    other = Compared("WIRE-85", CASE, state, "not as listed", [], ENTRY)
+    known = Compared("WIRE-209", CASE, "expected-fail", "because", [1], baseline=ENTRY)
+    other = Compared("WIRE-85", CASE, state, "not as listed", [], baseline=ENTRY)
     result = play(ended([known, other], HISTORY))
     result.assert_outcomes(failed=1, deselected=len(_all()) - 1)
     result.stdout.fnmatch_lines([f"{state.upper()} WIRE-85 *", "    not as listed", f"    {KNOWN}"])

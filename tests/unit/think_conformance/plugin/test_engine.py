@@ -68,9 +68,9 @@ def test_what_only_the_whole_run_shows_is_told_at_its_end(
 
     class Whole:
         verdicts = [
-            Compared("WIRE-85", CASE, "unexpected-pass", "remove the entry", [], everywhere),
-            Compared("WIRE-85", CASE, "expected-fail", "as listed", [], everywhere),
-            Compared("WIRE-85", CASE, "unexpected-pass", "the case told it", [], here),
+            Compared("WIRE-85", CASE, "unexpected-pass", "remove the entry", [], baseline=everywhere),
+            Compared("WIRE-85", CASE, "expected-fail", "as listed", [], baseline=everywhere),
+            Compared("WIRE-85", CASE, "unexpected-pass", "the case told it", [], baseline=here),
             Verdict("WIRE-85", CASE, "not-testable", "no entry"),
         ]
 
