@@ -1,5 +1,5 @@
-"""Figures of Cloudflare's Think as a target, against their limits. `tox -e bench-cloudflare` prints them, exit
-1 when one is over.
+"""Figures of Cloudflare's Think as a target, against their limits; exit 1 when one is over.
+`tox -e bench-cloudflare` prints them.
 
 From empty caches to the first verdict (needs a network), one run of its core and resume scenarios, and
 five repeats of them that agree case by case with the baseline.
