@@ -15,7 +15,7 @@ def test_a_requirement_is_explained_with_its_scenarios_and_defects() -> None:
     assert done.stdout.startswith("WIRE-85  MUST  profile core  source seed")
     text = " ".join(done.stdout.split())
     assert "gets one terminal frame for it, no fewer and no more" in text
-    assert "recovery.kill-during-output" in text
+    assert "resume.page-refresh" in text
     assert "two-terminals" in text
 
 

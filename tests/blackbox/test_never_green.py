@@ -181,7 +181,8 @@ def test_a_step_that_is_never_reached_is_inconclusive(tmp_path: Path) -> None:
         "after": {"seen": {"kind": "frame-in", "json": {"type": "no-such"}}},
         "within_s": 0.3,
     }
-    done, verdicts = replay(tmp_path, operations=[*PLAN["operations"], wait])  # type: ignore[misc]
+    probe = {"client": "a", "do": "probe"}
+    done, verdicts = replay(tmp_path, operations=[*PLAN["operations"], wait, probe])  # type: ignore[misc]
     assert done.returncode == 2, done.stdout + done.stderr
     assert "passed" not in {v["state"] for v in verdicts}
     assert "was not reached" in done.stdout

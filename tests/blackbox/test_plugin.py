@@ -45,7 +45,7 @@ def test_each_case_is_a_test(run: Any, pytester: pytest.Pytester) -> None:
             "think-conformance: target mine, seed *",
             "*think resume.probe-when-idle*",
             "FAILED TURN-150 (MUST, core): Every accepted turn reaches exactly one final outcome *",
-            "    the turn req-t1 was told to be completed and aborted",
+            "    the turn req-t1 was told to be aborted and completed",
             '    #* client a.1 frame-in {"type":"cf_agent_use_chat_response",*"outcome":"completed"}',
             "again: think-conformance replay out/plan/resume.probe-when-idle.json",
             "run directory: out",

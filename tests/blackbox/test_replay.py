@@ -158,7 +158,7 @@ def test_a_plan_out_of_reach_says_what_it_needs(tmp_path: Path) -> None:
     target.write_text('[target]\nname = "mine"\nagent = "a"\nstart = ["x"]\n')
     done, results = replay(path, tmp_path, "--target", str(target))
     assert (done.returncode, results["exit_code"]) == (2, 2), done.stdout + done.stderr
-    assert "not-applicable plan (needs: leg model)" in done.stderr
+    assert "not-applicable  plan (needs: leg model)" in done.stderr
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
