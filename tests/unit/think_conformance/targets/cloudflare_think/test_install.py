@@ -138,7 +138,6 @@ def npm_says(text: str) -> Callable[[Machine], dict[str, str]]:
     ids=[
         "no-node",
         "mute-node",
-        "broken-node",
         "no-esbuild",
         "no-workerd",
         "old-node",
