@@ -74,6 +74,8 @@ _PLAIN_DEEDS = {
 
 def _deed(op: Operation) -> str:
     who, request = op.client or "a", op.request or f"turn {op.turn}"
+    if op.newest:
+        request += ", under the id it was shown last"
     match op.do:
         case "connect":
             return f"{who} connects" + (", and does not follow what it is offered" if op.quiet else "")

@@ -18,7 +18,7 @@ from think_proxy.plan import CloseCode, FaultPlan, Seen
 Do = Literal[
     "connect",  # open a socket as client `client` and, unless `quiet`, follow the resume protocol
     "send",  # a chat request for `turn`; the text gets the turn's marker
-    "stop",  # the cancel frame for the request of `turn`
+    "stop",  # the cancel frame for the request of `turn`, or for the `newest` the client was shown
     "close",  # close the socket, code 1000 unless `code`
     "probe",  # a resume request
     "ack",  # an ack for the request of `turn` or the literal `request`
@@ -54,8 +54,9 @@ class After(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """One step. Steps start in list order, each when its `after` holds. A `send` of a turn that was
     sent before is a resend. `echo`: its list also repeats the conversation as the client has seen it,
-    answers under the server's ids or under ids the client made up. `within_s` bounds the waiting for
-    `after`, on top of the heartbeat within which an agent may take to wake."""
+    answers under the server's ids or under ids the client made up. `newest`: a stop names the request
+    the client was shown a stream of last, as a client does that has no other id; else that of `turn`.
+    `within_s` bounds the waiting for `after`, on top of the heartbeat in which an agent may take to wake."""
 
     do: Do
     client: str | None = None
@@ -67,6 +68,7 @@ class Operation(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=
     args: list[Any] | None = None
     code: int | None = None
     quiet: bool = False
+    newest: bool = False
     echo: Literal["server-ids", "own-ids"] | None = None
     after: After | None = None
     within_s: float = 5.0
@@ -102,12 +104,14 @@ Step = dict[str, Any] | str
 
 
 class Plan(FaultPlan, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A plan file, as the kit reads it."""
+    """A plan file, as the kit reads it. `any_model`: its turns show what they are to show whatever a model
+    answers, so that it can also be played where the scripts of `model` are out of reach."""
 
     about: About = About()
     target: TargetPart = TargetPart()
     configure: dict[str, Any] = {}
     model: dict[str, list[list[Step]]] = {}
+    any_model: bool = False
     operations: list[Operation] = []
 
     def __post_init__(self) -> None:

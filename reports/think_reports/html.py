@@ -51,14 +51,14 @@ def render(report: RunReport, pictures: Mapping[str, str], folder: str) -> str:
     reader names it."""
     template = _environment().get_template("report.html")
     rows = {row.id: row for row in report.requirements}
-    bad = [case for case in report.cases if case.state in NEEDS_A_LOOK]
+    bad = [case for case in report.cases if _needs_a_look(case)]
     return template.render(
         report=report,
         verdict=headline(report),
         families=_families(report.requirements),
         judged=_judged(report.cases),
         bad=sorted(bad, key=lambda case: WORST_FIRST.index(case.state)),
-        others=[case for case in report.cases if case.state not in NEEDS_A_LOOK],
+        others=[case for case in report.cases if not _needs_a_look(case)],
         causes={case.case: _causes(case, rows) for case in bad},
         pictures={case: Markup(svg) for case, svg in pictures.items()},
         replay=lambda case: f"think-conformance replay {shlex.quote(f'{folder}/plan/{case}.json')}",
@@ -71,8 +71,13 @@ def render(report: RunReport, pictures: Mapping[str, str], folder: str) -> str:
 def needs_a_look(report: RunReport) -> Iterable[tuple[str, set[int]]]:
     """The cases that are told in full, each with the indexes of the records that decide."""
     for case in report.cases:
-        if case.state in NEEDS_A_LOOK:
+        if _needs_a_look(case):
             yield case.case, {i for v in case.verdicts if v.state in NEEDS_A_LOOK for i in v.evidence}
+
+
+def _needs_a_look(case: CaseRow) -> bool:
+    """Where a verdict only says that the case did not run, there is nothing more to see."""
+    return case.state in NEEDS_A_LOOK and not (case.not_run and case.verdicts)
 
 
 def at_most(passes: int) -> str:
@@ -114,7 +119,7 @@ def _judged(cases: list[CaseRow]) -> dict[str, dict[str, Any]]:
         for verdict in case.verdicts:
             if verdict.state == "passed":
                 judged[verdict.requirement]["passed"] += 1
-            elif verdict.state in NEEDS_A_LOOK:
+            elif verdict.state in NEEDS_A_LOOK and _needs_a_look(case):
                 judged[verdict.requirement]["bad"].append((verdict.state, case.case))
     return {name: {**found, "bad": sorted(found["bad"], key=_worst_first)} for name, found in judged.items()}
 

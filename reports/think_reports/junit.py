@@ -35,7 +35,7 @@ def render(report: RunReport) -> str:
         suite = xml.SubElement(root, "testsuite", name=plain(scenario))
         suite.set("time", f"{sum(case.duration_s for case in cases):.3f}")
         properties = xml.SubElement(suite, "properties")
-        for name, value in (("target", report.target.name), ("kit", report.kit), ("seed", str(report.seed))):
+        for name, value in (("target", report.target.name), ("kit", report.kit), ("seed", _seed(report))):
             xml.SubElement(properties, "property", name=name, value=plain(value))
         for case in cases:
             for verdict in case.verdicts:
@@ -49,6 +49,11 @@ def render(report: RunReport) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
 
+def _seed(report: RunReport) -> str:
+    """Runs that were merged may have none in common."""
+    return "several" if report.seed is None else str(report.seed)
+
+
 def _test_case(suite: xml.Element, case: CaseRow, verdict: VerdictRow, row: RequirementRow) -> None:
     test = xml.SubElement(suite, "testcase")
     test.set("classname", f"{row.profile}.{plain(case.scenario)}")
@@ -57,6 +62,8 @@ def _test_case(suite: xml.Element, case: CaseRow, verdict: VerdictRow, row: Requ
     kind = ELEMENT.get(verdict.state)
     if kind is not None:
         told = f"{verdict.baseline.told}; " if verdict.baseline else ""
+        if not row.scored:
+            kind, told = "skipped", f"{told}unscored; "
         message = f"{plain(told)}{plain(verdict.reason)}"
         inside = xml.SubElement(test, kind, type=verdict.state, message=message)
         if kind == "failure":

@@ -14,8 +14,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from think_conformance.accounting import Accounting
 from think_conformance.baseline import Compared, Entry
 from think_conformance.catalogue.model import Level, Profile, Requirement
+from think_conformance.catalogue.revisions import scores
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict, worst
 from think_conformance.errors import UsageError
 from think_conformance.history.content import OwnWords
@@ -37,19 +39,22 @@ class Target(Struct, frozen=True, kw_only=True):
 
 class Environment(Struct, frozen=True, kw_only=True):
     """The part of env.json that reports read. `started` is ISO 8601 text. A run that did not come
-    to its end has no duration and no exit code."""
+    to its end has no duration and no exit code, runs that were merged may have no seed in common.
+    `revision` is the set of requirements that scores; None: all do."""
 
     kit: str
     target: Target
-    seed: int
+    seed: int | None
     started: str
     cases: int | None = None
+    revision: int | None = None
     duration_s: float | None = None
     exit_code: int | None = None
 
 
 class RequirementRow(Struct, frozen=True, kw_only=True):
-    """One requirement: its row of the catalogue, its worst state, the cases that judged it."""
+    """One requirement: its row of the catalogue, its worst state, the cases that judged it. One that is
+    not of the revision asked for is shown and does not count: it is not `scored`."""
 
     id: str
     level: Level
@@ -58,6 +63,7 @@ class RequirementRow(Struct, frozen=True, kw_only=True):
     sentence: str
     state: State
     cases: list[str]
+    scored: bool = True
 
 
 class FaultRow(Struct, frozen=True, kw_only=True):
@@ -83,7 +89,8 @@ class VerdictRow(Struct, frozen=True, kw_only=True):
 
 
 class CaseRow(Struct, frozen=True, kw_only=True):
-    """One case; `inconclusive` when it came to no verdict. Without a history it was not played."""
+    """One case, as bad as the worst of what counts; `inconclusive` when it came to no verdict. `not_run` says
+    why it was not played, or not to its end."""
 
     case: str
     scenario: str
@@ -92,20 +99,24 @@ class CaseRow(Struct, frozen=True, kw_only=True):
     duration_s: float
     faults: list[FaultRow]
     verdicts: list[VerdictRow]
+    not_run: str = ""
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
-    """A whole run. `summary` counts requirements by state, states that do not occur left out. `planned` is
-    how many cases there were to play, `cases` those that were begun."""
+    """A whole run. `summary` counts the requirements that score by state, states that do not occur left out.
+    `planned` is how many cases there were to play, `cases` those that were begun; `accounting` says what
+    became of all of them, where the run kept one."""
 
     schema: Literal[1] = 1
     kit: str
     target: Target
-    seed: int
+    seed: int | None
     started: str
     duration_s: float | None
     exit_code: int | None
     planned: int | None
+    revision: int | None = None
+    accounting: Accounting | None = None
     summary: dict[State, int]
     requirements: list[RequirementRow]
     cases: list[CaseRow]
@@ -116,9 +127,11 @@ def build(
     verdicts: Iterable[Verdict],
     histories: Iterable[tuple[str, History]],
     catalogue: Mapping[str, Requirement],
+    accounting: Accounting | None = None,
 ) -> RunReport:
     """The report of a run. `histories` are pairs of case and history, looked at one by one; a case
-    that was not played has verdicts only. UsageError if the catalogue lacks a requirement."""
+    that was not played has verdicts only. UsageError if the catalogue lacks a requirement, or the
+    kit the revision."""
     by_case: defaultdict[str, list[Verdict]] = defaultdict(list)
     by_requirement: defaultdict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -128,12 +141,19 @@ def build(
         raise UsageError(
             f"the verdicts name `{unknown[0]}`, which the catalogue of this version does not hold"
         )
-    cases = [_case(case, history, by_case.pop(case, [])) for case, history in histories]
-    cases += [_case(case, [], found) for case, found in by_case.items()]
-    rows = [
-        _requirement(row, by_requirement[row.id]) for row in catalogue.values() if row.id in by_requirement
+    not_run = accounting.reasons if accounting else {}
+    unscored = {ident for ident in by_requirement if not scores(ident, env.revision)}
+    cases = [
+        _case(case, history, by_case.pop(case, []), not_run.get(case, ""), unscored)
+        for case, history in histories
     ]
-    counts = Counter(row.state for row in rows)
+    cases += [_case(case, [], found, not_run.get(case, ""), unscored) for case, found in by_case.items()]
+    rows = [
+        _requirement(row, by_requirement[row.id], row.id not in unscored)
+        for row in catalogue.values()
+        if row.id in by_requirement
+    ]
+    counts = Counter(row.state for row in rows if row.scored)
     report = RunReport(
         kit=env.kit,
         target=env.target,
@@ -142,6 +162,8 @@ def build(
         duration_s=env.duration_s,
         exit_code=env.exit_code,
         planned=env.cases,
+        revision=env.revision,
+        accounting=accounting,
         summary={state: counts[state] for state in WORST_FIRST if state in counts},
         requirements=rows,
         cases=sorted(cases, key=lambda row: row.case),
@@ -149,7 +171,7 @@ def build(
     return msgspec.convert(_plainly(msgspec.to_builtins(report)), RunReport)
 
 
-def _requirement(row: Requirement, verdicts: list[Verdict]) -> RequirementRow:
+def _requirement(row: Requirement, verdicts: list[Verdict], scored: bool) -> RequirementRow:
     return RequirementRow(
         id=row.id,
         level=row.level,
@@ -158,10 +180,11 @@ def _requirement(row: Requirement, verdicts: list[Verdict]) -> RequirementRow:
         sentence=row.sentence,
         state=worst(v.state for v in verdicts),
         cases=sorted({v.case for v in verdicts}),
+        scored=scored,
     )
 
 
-def _case(case: str, history: History, verdicts: list[Verdict]) -> CaseRow:
+def _case(case: str, history: History, verdicts: list[Verdict], not_run: str, unscored: set[str]) -> CaseRow:
     head = history[0].payload if history and history[0].kind == "case" else None
     told: dict[str, Any] = head if isinstance(head, dict) else {}
     own = OwnWords(history)
@@ -169,11 +192,18 @@ def _case(case: str, history: History, verdicts: list[Verdict]) -> CaseRow:
         case=case,
         scenario=str(told.get("scenario") or case.partition("@")[0]),
         title=str(told.get("title") or ""),
-        state=worst(v.state for v in verdicts),
+        state=_state(verdicts, unscored),
         duration_s=round(history[-1].at - history[0].at, 3) if history else 0.0,
         faults=_faults(history, own),
         verdicts=[_verdict(v, history, own) for v in verdicts],
+        not_run=not_run,
     )
+
+
+def _state(verdicts: list[Verdict], unscored: set[str]) -> State:
+    """The worst of what counts; where all there is does not, nothing is said of it."""
+    counted = [v.state for v in verdicts if v.requirement not in unscored]
+    return "not-applicable" if verdicts and not counted else worst(counted)
 
 
 def _faults(history: History, own: OwnWords) -> list[FaultRow]:
@@ -222,5 +252,5 @@ def _plainly(value: Any) -> Any:
     if isinstance(value, list):
         return [_plainly(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plainly(item) for key, item in value.items()}
+        return {plain(key): _plainly(item) for key, item in value.items()}
     return value

@@ -114,11 +114,7 @@ WRONG = {
     "option": (("--sede", "7"), 4, "--seed"),
     "timeout": (("--timeout", "nan"), 4, "--timeout is nan"),
     "depth": (("-k", "not " * 10_000 + "resume"), 4, "nested more than"),
-    "a URL": (
-        ("--target", "ws://127.0.0.1:1"),
-        4,
-        "testing a URL comes later: give a target file with `start`",
-    ),
+    "a URL": (("--target", "ws://"), 4, "no target URL: give ws://HOST:PORT"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -181,12 +182,19 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(leg: Leg = "client") -> AsyncIterator[Rig]:
-    """A running rig; everything is closed behind it."""
+async def rig(
+    leg: Leg = "client", server_side: ssl.SSLContext | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Rig]:
+    """A running rig; everything is closed behind it. The upstream speaks TLS where it is given."""
     made = Rig(leg)
-    server = await asyncio.start_server(made._accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(made._accept, "127.0.0.1", 0, ssl=server_side)
     made.proxy = EmbeddedProxy(
-        server.sockets[0].getsockname(), journal=made.journal, process=made.control, seed=7, leg=leg
+        server.sockets[0].getsockname(),
+        journal=made.journal,
+        process=made.control,
+        seed=7,
+        leg=leg,
+        tls=tls,
     )
     await made.proxy.start()
     try:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from msgspec.structs import replace
+
+from think_conformance.accounting import Accounting
 from think_conformance.baseline import Compared, Entry
 from think_conformance.catalogue.model import Requirement
 from think_conformance.checkers.base import Verdict
@@ -121,4 +124,22 @@ def infested(text: str) -> RunReport:
         ],
         [(text, history(text, frame, fault, title=text, scenario=text))],
         CATALOGUE,
+        Accounting(total=1, selected=1, ran=0, not_run={text: [text]}),
     )
+
+
+def partly() -> RunReport:
+    """A run under revision 1, which holds one of its two requirements, of which two cases did not run."""
+    account = Accounting(
+        total=9, selected=4, ran=2, not_run={"needs: leg routing": ["far"], "the time was up": ["late"]}
+    )
+    verdicts = [
+        Verdict("WIRE-85", "stop", "passed"),
+        Verdict("A-2", "stop", "failed", "told too late", [2]),
+        Verdict("A-2", "kill", "failed", "told too late"),
+        Verdict("WIRE-85", "late", "inconclusive", "the time was up"),
+        Verdict("WIRE-85", "far", "not-applicable", "needs: leg routing"),
+    ]
+    catalogue = {r.id: r for r in (row("WIRE-85"), row("A-2"))}
+    env = replace(ENVIRONMENT, revision=1, seed=None, exit_code=2)
+    return build(env, verdicts, HISTORIES, catalogue, account)

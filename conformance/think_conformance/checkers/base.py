@@ -211,11 +211,14 @@ def _find(one: Check | None, view: View) -> Finding:
 
 
 def _unsure(found: Finding, one: Check | None, view: View, doubts: list[str]) -> str:
-    """Why a finding decides nothing; empty when it does. What is broken stays broken."""
+    """Why a finding decides nothing; empty when it does. What is broken stays broken, unless what is missing
+    may be what the kit did not keep."""
     if found.said in ("nothing", "void"):
         return f"nothing observed: {found.reason}"
     if found.said == "threw":
         return found.reason
+    if found.said in ("holds", "broken") and view.overflow:
+        return f"not all was observed: {view.overflow}"
     if found.said == "holds" and doubts:
         return doubts[0]
     if found.said == "holds" and one is not None and one.needs_quiet and not view.quiet:

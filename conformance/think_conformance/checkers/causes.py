@@ -184,6 +184,12 @@ def aborted_by_itself(view: View, chain: Chain) -> int | None:
     return chain.finals.get("aborted") if len(chain.finals) == 1 and stopped_by_nobody(view, chain) else None
 
 
+def lost_in(view: View, chain: Chain) -> int | None:
+    """The first record in which a connection closed, whoever closed it, while a turn ran."""
+    closings = (c.closed for c in view.connections.values() if c.closed is not None)
+    return min((index for index in closings if chain.open_at(index)), default=None)
+
+
 def gave_up(view: View, chain: Chain, death: int) -> bool:
     """Whether the target said that it would not go on with a turn that a death broke off. `aborted` says so
     of a stop, and of a turn whose conversation has moved on (TURN-53)."""
@@ -209,6 +215,23 @@ def released(view: View, call: Call) -> int:
     ]
     ends = [*opened, view.phases.get("begin", len(view.history))]
     return max(min(ends), held)
+
+
+def known_before(view: View, request: str, index: int) -> bool:
+    """Whether a request id was sent or named by anybody before that record."""
+    chain = view.chain_of.get(request)
+    return chain is not None and chain.first < index
+
+
+def waits_in_vain(view: View) -> list[int]:
+    """The records in which the run gave up waiting for something."""
+    planned = view.case.plan.get("operations")
+    waits = [isinstance(op, dict) and op.get("do") == "wait" for op in planned or ()]
+    return [
+        op.index
+        for op in view.operations
+        if op.kind == "info" and (op.number is None or (op.number < len(waits) and waits[op.number]))
+    ]
 
 
 def begun(view: View, chain: Chain, index: int) -> bool:

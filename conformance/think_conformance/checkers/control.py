@@ -1,80 +1,27 @@
-"""Stop and loss, told apart: a stop ends a turn as aborted, a lost socket ends nothing."""
+"""How a turn ends, told apart: a stop ends it as aborted, a lost socket ends nothing, nor does what the
+model says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
     aborted_by_itself,
     judged,
-    released,
+    lost_in,
     script_of,
     stopped_by_nobody,
 )
+from think_conformance.checkers.stop import NO_STOP, stopped, stops_without_effect
 from think_conformance.history.chains import Chain
-from think_conformance.history.traffic import Passed
 from think_conformance.history.views import View
-from think_conformance.history.work import Call
 
-NO_STOP = "no stop reached a running turn for certain"
 NO_LOSS = "no connection was lost while a turn ran"
 
-
-# ---- stop -------------------------------------------------------------------------------------
-
-
-@check("CANCEL-05", needs_quiet=True)
-def stop_aborts(view: View) -> Finding:
-    """A cancel that met a model call held at a gate ends the turn `aborted` and the call with it."""
-    return finding(_stops_without_effect(view), seen=bool(_stopped(view)), nothing=NO_STOP)
-
-
-def _stopped(view: View) -> list[Chain]:
-    return [c for c in judged(view) if c.cancels and "aborted" in c.finals]
-
-
-def _stops_without_effect(view: View) -> Iterator[Breach]:
-    for chain in judged(view):
-        for cancel in chain.cancels:
-            call = _held(view, chain, cancel)
-            if call is None:
-                continue
-            until = released(view, call)
-            told = [(at, kind) for kind, at in chain.finals.items() if cancel.index < at < until]
-            for at, kind in told:
-                if kind != "aborted":
-                    yield Breach(f"{chain.root} was stopped and told to be {kind}", (cancel.index, at))
-            gave_up = next((i for i in _waits_in_vain(view) if cancel.index < i < until), None)
-            if not told and gave_up is not None and view.connections[cancel.connection].lives_at(gave_up):
-                yield Breach(f"{chain.root} was stopped and did not end", (cancel.index, gave_up))
-            if told and call.end is None and view.end is not None:
-                yield Breach(
-                    f"{chain.root} was stopped and its model call goes on", (cancel.index, call.index)
-                )
-
-
-def _held(view: View, chain: Chain, cancel: Passed) -> Call | None:
-    """The call that could not go on by itself when a cancel went out that surely arrived."""
-    connection = view.connections[cancel.connection]
-    heard = (
-        chain.accepted is not None
-        and chain.accepted < cancel.index
-        and chain.open_at(cancel.index)
-        and connection.disturbed is None
-        and not view.deaths_in(chain)
-        and connection.lives_at(chain.ended or cancel.index)
-    )
-    for call in view.calls_for(chain) if heard else []:
-        gates = [at for at in call.gates.values() if at < cancel.index]
-        if gates and call.open_at(cancel.index):
-            return call
-    return None
-
-
-def _waits_in_vain(view: View) -> list[int]:
-    """The records in which the run gave up waiting for something."""
-    return [op.index for op in view.operations if op.kind == "info" and op.number is None]
+CLAIMS = re.compile(r"cancel|abort|complet|exhaust|budget|outcome|\[DONE\]", re.IGNORECASE)
+"""What a model may say that sounds like the end of a turn."""
 
 
 # ---- loss -------------------------------------------------------------------------------------
@@ -100,9 +47,20 @@ def loss_leaves_the_turn(view: View) -> Finding:
 def stop_and_loss_differ(view: View) -> Finding:
     """A stop can be told from a loss by the outcome."""
     return finding(
-        [*_stops_without_effect(view), *_aborted_by_loss(view)],
-        seen=bool(_stopped(view) or _lost(view)),
+        [*stops_without_effect(view), *_aborted_by_loss(view)],
+        seen=bool(stopped(view) or _lost(view)),
         nothing=f"{NO_STOP}, {NO_LOSS}",
+    )
+
+
+@check("CANCEL-15", needs_quiet=True)
+def each_client_keeps_its_setting(view: View) -> Finding:
+    """Where one client stopped its turn and another only left, the first turn is aborted and the second
+    goes on."""
+    return finding(
+        [*stops_without_effect(view), *_aborted_by_loss(view), *_hung_up(view)],
+        seen=bool(stopped(view) and _lost(view)),
+        nothing="no client stopped its turn in a conversation that another one only left",
     )
 
 
@@ -110,9 +68,8 @@ def _lost(view: View) -> list[tuple[Chain, int]]:
     """Each turn that a connection was closed on, whoever closed it, and nobody stopped; with the
     record of the first such closing."""
     found = []
-    closings = sorted(c.closed for c in view.connections.values() if c.closed is not None)
     for chain in judged(view):
-        at = next((i for i in closings if chain.open_at(i)), None)
+        at = lost_in(view, chain)
         if at is not None and stopped_by_nobody(view, chain) and at < (view.end or at + 1):
             found.append((chain, at))
     return found
@@ -139,3 +96,34 @@ def _hung_up(view: View) -> Iterator[Breach]:
                     f"a connection was lost and the model call of {chain.root} was hung up on",
                     (lost, call.end or lost),
                 )
+
+
+# ---- words ------------------------------------------------------------------------------------
+
+
+@check("CANCEL-14", needs_quiet=True)
+def words_decide_nothing(view: View) -> Finding:
+    """A turn that nobody stopped, and whose model said to its end that it is over, is `completed`."""
+    claimed = [chain for chain in judged(view) if _claims(view, chain) and stopped_by_nobody(view, chain)]
+    harmed = any(fault.fired for fault in view.faults)
+    told = [chain for chain in claimed if chain.finals and not harmed]
+    breaches = (
+        Breach(
+            f"the model of {chain.root} only said that it is over, it was told to be {kind}",
+            (chain.first, at),
+        )
+        for chain in told
+        for kind, at in chain.finals.items()
+        if kind != "completed"
+    )
+    return finding(breaches, seen=bool(told), nothing="no model spoke of the end of a turn")
+
+
+def _claims(view: View, chain: Chain) -> bool:
+    """Whether its model speaks of the end of a turn, and does nothing but speak."""
+    steps = [step for call in view.calls_for(chain) for step in script_of(view, call)]
+    spoken = [step.get("text") for step in steps if isinstance(step, dict)]
+    plain = all(
+        step == "done" or (isinstance(step, dict) and {"text", "gate"} & step.keys()) for step in steps
+    )
+    return plain and any(isinstance(text, str) and CLAIMS.search(text) for text in spoken)

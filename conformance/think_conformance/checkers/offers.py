@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import begun, judged, owes_until_the_end
+from think_conformance.checkers.causes import begun, judged, known_before, owes_until_the_end
 from think_conformance.history.chains import Chain
 from think_conformance.history.traffic import Connection, Passed, is_chunk
 from think_conformance.history.views import View
@@ -28,7 +28,7 @@ def wrong_ack_is_ignored(view: View) -> Finding:
         acks = {p.index: p.frame.id for p in connection.honest() if isinstance(p.frame, ResumeAck)}
         for index, wrong in acks.items():
             active = _active(view, index)
-            if active is None or _known_before(view, wrong, index):
+            if active is None or known_before(view, wrong, index):
                 continue
             seen += 1
             why = f"{connection.name} acked {wrong} while {active.root} streamed and got"
@@ -46,11 +46,6 @@ def _active(view: View, index: int) -> Chain | None:
         and any(chunk.index < index for chunk in view.chunks_of(chain))
     )
     return next(streaming, None)
-
-
-def _known_before(view: View, request: str, index: int) -> bool:
-    chain = view.chain_of.get(request)
-    return chain is not None and chain.first < index
 
 
 def _answer_to_wrong(connection: Connection, ack: int, wrong: str, active: Chain) -> int | None:

@@ -43,16 +43,23 @@ def coming_back_starts_no_turn(view: View) -> Finding:
 
 @check("WIRE-113", needs_quiet=True)
 def resuming_changes_no_turn(view: View) -> Finding:
-    """No unexplained model call and no unexplained `aborted` follows a resume frame."""
+    """No unexplained model call and no unexplained live `aborted` follows a resume frame. What only an ack is
+    answered may have happened before; where a connection was lost in between, WIRE-153 judges."""
     asked = resumes(view)
     running = [c for c in view.chains if any(c.open_at(index) for index in asked)]
     breaches = list(_calls_after(view, asked))
     for chain in running:
         at = aborted_by_itself(view, chain)
-        if at is not None:
-            before = max(index for index in asked if chain.open_at(index))
+        before = max(index for index in asked if chain.open_at(index))
+        live = any(t.index == at and not t.replay for t in chain.terminals)
+        if at is not None and live and not _lost_between(view, before, at):
             breaches.append(Breach(f"{chain.root} was stopped while a client only came back", (before, at)))
     return finding(breaches, seen=bool(running), nothing="no client came back to a running turn")
+
+
+def _lost_between(view: View, before: int, at: int) -> bool:
+    ends = [i for c in view.connections.values() for i in (c.closed, c.disturbed) if i is not None]
+    return any(before < index < at for index in ends)
 
 
 def _calls_after(view: View, asked: list[int]) -> Iterator[Breach]:

@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from think_conformance.checkers.base import Breach, Finding, check, finding
-from think_conformance.checkers.causes import aborted_first, judged, own_words, released, replaced
+from think_conformance.checkers.causes import (
+    aborted_first,
+    judged,
+    owes_until_the_end,
+    own_words,
+    released,
+    replaced,
+)
 from think_conformance.history.chains import Chain, Terminal
 from think_conformance.history.streams import Transcript
 from think_conformance.history.traffic import Connection, Passed, is_chunk
@@ -142,3 +149,25 @@ def _ends(chain: Chain, passed: Passed) -> bool:
     if isinstance(frame, ChatResponse):
         return frame.id in chain.ids and (frame.done or frame.error) and frame.outcome != "recovering"
     return isinstance(frame, ChatClear) or (isinstance(frame, ResumeNone) and frame.reason == "idle")
+
+
+@check("WIRE-181", needs_quiet=True)
+def notice_of_recovery_ends(view: View) -> Finding:
+    """On no connection that stayed is the last notice of a turn that has ended that it is recovering."""
+    found: list[Breach] = []
+    seen = False
+    for connection in view.connections.values():
+        last: dict[str, Passed] = {}
+        for passed in connection.honest():
+            if isinstance(passed.frame, ChatRecovering) and passed.frame.id in view.chain_of:
+                last[view.chain_of[passed.frame.id].root] = passed
+        seen = seen or bool(last)
+        for root, notice in last.items():
+            chain = view.chain_of[root]
+            recovering = isinstance(notice.frame, ChatRecovering) and notice.frame.recovering
+            if recovering and chain.finals and owes_until_the_end(view, connection, notice.index):
+                why = f"{connection.name} is told that {root} is recovering, and it has ended"
+                found.append(Breach(why, (notice.index, min(chain.finals.values()))))
+    if not seen:
+        return Finding("void", "nobody was told that a turn is recovering")
+    return finding(found, seen=True, nothing="")

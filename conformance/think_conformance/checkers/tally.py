@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.agreement import flaky
-from think_conformance.checkers.base import Verdict, exit_code, judge
+from think_conformance.checkers.base import State, Verdict, exit_code, judge
 from think_conformance.history.op import History
 
 
@@ -36,9 +36,11 @@ class Tally:
         self._firings[case] = [record for record in history if record.kind == "fault-fired"]
         return self._add(judge(history, requirements()))
 
-    def skip(self, case: str, exercises: Iterable[str], reason: str) -> list[Verdict]:
-        """A case that is out of reach of the target."""
-        return self._add([Verdict(ident, case, "not-applicable", reason) for ident in exercises])
+    def skip(
+        self, case: str, exercises: Iterable[str], reason: str, state: State = "not-applicable"
+    ) -> list[Verdict]:
+        """A case that was not played: it is out of reach of the target, or `inconclusive`."""
+        return self._add([Verdict(ident, case, state, reason) for ident in exercises])
 
     def _add(self, verdicts: list[Verdict]) -> list[Verdict]:
         rows = requirements()

@@ -15,7 +15,7 @@ from think_conformance.cli.progress import progress
 from think_conformance.errors import UsageError
 from think_conformance.shell.ending import INTERRUPTED, code_of
 from think_conformance.shell.logbook import logbook, summary
-from think_conformance.shell.order import Order, options, planned
+from think_conformance.shell.order import Order, again, options, planned
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.shell.run import Run
 from think_conformance.shell.store import Store, fresh_folder, target_of
@@ -23,6 +23,10 @@ from think_conformance.shell.store import Store, fresh_folder, target_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+TARGET = "a target file, a URL, or the name of a packaged target [default: reference]"
+RERUN = "only what failed, decided nothing or did not run there; its target, unless another is given"
+TIME_LIMIT = "seconds for all cases together; what is left then is told, and the exit code is 2"
 STDOUT = "what stdout holds"
 OUT = "folder of this run [default: think-runs/<time>]"
 TIMEOUT = "seconds for one case"
@@ -41,18 +45,26 @@ def _shared(command: Command) -> Command:
 
 
 @click.command()
-@click.option("--target", default="reference", help="a target file, or the name of a packaged target")
+@click.option("--target", help=TARGET)
 @click.option("--profile", "profiles", multiple=True, help="only this profile; may be repeated")
+@click.option("--id", "ids", multiple=True, help="only what exercises this requirement; may be repeated")
 @click.option("-k", "expression", help="only scenarios that match: words of ids, with and, or, not")
+@click.option("--rerun-failed", type=FOLDER, metavar="RUN_DIR", help=RERUN)
+@click.option("--shard", metavar="I/N", help="only the I-th of N shares of what is selected; see `merge`")
 @click.option("--defect", help="switch a deliberate defect of the target on")
 @click.option("--baseline", type=click.Path(path_type=Path), help=BASELINE)
 @click.option("--seed", type=int, help="what chance is drawn from [default: random, printed]")
 @click.option("--jobs", type=click.IntRange(1), help="cases at a time [default: number of processors]")
 @click.option("--repeat", type=click.IntRange(1), default=1, help="times to play each", show_default=True)
+@click.option("--time-limit", "time_limit_s", type=float, help=TIME_LIMIT)
+@click.option("--revision", type=int, help="score only this frozen set of requirements; the rest is shown")
 @_shared
-def run(out: Path | None, form: str, **asked: Any) -> None:
+def run(out: Path | None, form: str, target: str | None, **asked: Any) -> None:
     """Play the scenarios against a target and judge what was observed."""
-    _play(Order(**asked), out, form)
+    order = Order(target=target or "reference", **asked)
+    if order.rerun_failed is not None and target is None:
+        order = again(order, order.rerun_failed)
+    _play(order, out, form)
 
 
 @click.command()

@@ -100,6 +100,6 @@ def _case(ended: Ended) -> str:
 
 def _again(ended: Ended, store: Store) -> str:
     """The command that plays a case again; empty for one that needs no look."""
-    if ended.state in ("passed", "not-applicable", "expected-fail"):
+    if ended.missing or ended.state in ("passed", "not-applicable", "expected-fail"):
         return ""
     return f"think-conformance replay {store.plan(ended.case)}"

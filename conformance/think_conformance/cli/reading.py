@@ -8,20 +8,25 @@ from pathlib import Path
 import click
 
 from think_conformance import baseline as baselines
+from think_conformance.accounting import scored
 from think_conformance.baseline import Baseline
-from think_conformance.catalogue.model import requirements
+from think_conformance.catalogue.model import requirements, unproven
+from think_conformance.catalogue.revisions import revision, revisions
 from think_conformance.checkers.base import exit_code, worst
 from think_conformance.checkers.tally import Tally
 from think_conformance.cli import explaining
+from think_conformance.cli.catalogue_page import page
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.history.plain import plain
 from think_conformance.scenarios.base import load
 from think_conformance.shell.ending import USAGE
+from think_conformance.shell.judging import judge
 from think_conformance.shell.order import baseline_of, baseline_text, today
-from think_conformance.shell.recorder import read_history
-from think_conformance.shell.store import Asked, asked_of
+from think_conformance.shell.store import asked_of
 from think_conformance.targets.contract import load_target, packaged_targets
 from think_conformance.targets.defects import defects_of
+
+PAGE = "markdown: the page docs/requirements.md, of requirements only"
 
 
 @click.command()
@@ -46,15 +51,19 @@ def explain(ident: str, target: str) -> None:
 @click.option("--baseline", type=click.Path(path_type=Path), help="known failures, as for `run`")
 def check(run_dir: Path, baseline: Path | None) -> None:
     """Judge the histories of a run directory again, with the checkers of today."""
-    asked, files = asked_of(run_dir), _histories(run_dir)
+    asked = asked_of(run_dir)
+    tally = Tally(asked.profiles)
+    judged = judge(run_dir, tally)
     known = Baseline() if baseline is None else baseline_of(baseline, asked.target.name)
-    played = load() if asked.scenarios is None else asked.scenarios
-    verdicts = baselines.apply(known, _judged(files, asked).verdicts, played, asked.profiles)
+    played = set(load() if asked.scenarios is None else asked.scenarios) - judged.cut_off
+    verdicts = baselines.apply(known, tally.verdicts, played, asked.profiles)
     for verdict in sorted(verdicts, key=lambda v: (v.requirement, v.case)):
         reason = f": {verdict.reason}" if verdict.reason else ""
         click.echo(plain(f"{verdict.state:15} {verdict.requirement:10} {verdict.case}{reason}"))
-    state, code = worst(v.state for v in verdicts), exit_code(verdicts)
-    click.echo(f"{state}: {len(verdicts)} verdicts on {len(files)} histories -> exit {code}")
+    counted = scored(verdicts, asked.revision)
+    state, code = worst(v.state for v in counted), exit_code(counted)
+    rest = f", {len(verdicts) - len(counted)} unscored" if len(counted) < len(verdicts) else ""
+    click.echo(f"{state}: {len(counted)} verdicts on {judged.histories} histories{rest} -> exit {code}")
     raise SystemExit(code)
 
 
@@ -68,8 +77,9 @@ def baseline_() -> None:
 def write(run_dir: Path) -> None:
     """Print a baseline with an entry per failure of a run. Why, where and how long is yours to say."""
     asked = asked_of(run_dir)
-    verdicts = _judged(_histories(run_dir), asked).verdicts
-    click.echo(baselines.skeleton(asked.target.name, verdicts, today()), nl=False)
+    tally = Tally(asked.profiles)
+    judge(run_dir, tally)
+    click.echo(baselines.skeleton(asked.target.name, tally.verdicts, today()), nl=False)
 
 
 @baseline_.command()
@@ -84,30 +94,19 @@ def lint(file: Path) -> None:
     raise SystemExit(USAGE if wrong else 0)
 
 
-def _histories(run_dir: Path) -> list[Path]:
-    files = sorted(run_dir.glob("cases/*/history.jsonl"))
-    if not files and not (run_dir / "env.json").exists():
-        raise UsageError(f"{run_dir} holds no cases/*/history.jsonl: name the folder of a run")
-    return files
-
-
-def _judged(files: list[Path], asked: Asked) -> Tally:
-    """What the checkers of today say of these histories."""
-    tally = Tally(asked.profiles)
-    for file in files:
-        history = read_history(file)
-        try:
-            tally.judge(file.parent.name, history)
-        except UsageError as error:
-            raise UsageError(f"{file}: {error}") from None
-    return tally
-
-
 @click.command("list")
 @click.argument("what", type=click.Choice(["requirements", "scenarios", "targets", "defects"]))
 @click.option("--target", default="reference", help="whose defects")
-def list_(what: str, target: str) -> None:
+@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help=PAGE)
+def list_(what: str, target: str, form: str) -> None:
     """List what the kit knows."""
+    if form == "markdown":
+        if what != "requirements":
+            raise UsageError(f"`list {what}` has no page: only `list requirements` does")
+        frozen = {number: revision(number) for number in revisions()}
+        for line in page(requirements(), frozen, unproven()):
+            click.echo(line)
+        return
     listings: dict[str, Callable[[], list[str]]] = {
         "requirements": lambda: [
             f"{r.id:10} {r.level:6} {r.profile:10} {r.sentence}" for r in requirements().values()

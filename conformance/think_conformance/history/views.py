@@ -27,6 +27,7 @@ from think_conformance.history.work import (
     faults_of,
     lost_of,
     missing_of,
+    overflow_of,
     strays_of,
 )
 from think_conformance.wire.frames import (
@@ -92,6 +93,7 @@ class View:
         self.missing = missing_of(history, self.faults)
         self.calls = calls_of(history)
         self.strays = strays_of(history)
+        self.overflow = overflow_of(history)
         self.effects = effects_of(history)
         self.connections = connections_of(history, self.faults)
         self.frames: list[Passed] = sorted(

@@ -124,6 +124,18 @@ def strays_of(history: History) -> list[str]:
     return [str(_payload(r).get("reason", "")) for r in history if r.source == "model" and r.kind == "fail"]
 
 
+def overflow_of(history: History) -> str:
+    """Why the history lacks something that a peer did send: it was more than is kept. Empty if nothing is
+    lacking; of an effect, which is told by its key, nothing is."""
+    for record in history:
+        payload = _payload(record)
+        if payload.get("truncated") is True and record.kind != "effect":
+            return f"a record `{record.kind}` of {payload.get('size')} bytes is more than a history keeps"
+        if record.kind == "close" and (payload.get("by"), payload.get("code")) == ("self", 1009):
+            return f"a connection was closed for what came on it: {payload.get('reason')}"
+    return ""
+
+
 def effects_of(history: History) -> list[Effect]:
     """Every effect, in order."""
     return [Effect(r.index, str(r.ids.get("key"))) for r in history if r.kind == "effect"]

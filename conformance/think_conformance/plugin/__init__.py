@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--think-target",
         metavar="TARGET",
-        help="test this agent too, a case a test: a target file, or the name of a packaged target",
+        help="test this agent too, a case a test: a target file, a URL, or the name of a packaged target",
     )
     group.addoption(
         "--think-profile",

@@ -33,7 +33,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(
             word
             for word, needed in (
-                ("model", bool(self.plan.model)),
+                ("model", bool(self.plan.model) and not self.plan.any_model),
                 ("restart", any(a.process not in (None, "evict") for a in actions)),
                 ("configure", bool(self.plan.configure)),
             )

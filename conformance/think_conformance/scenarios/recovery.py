@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from think_conformance.scenarios.base import DELTA, RESPONSE, saw_delta, saw_frame, scenario, words
+from think_conformance.scenarios.base import (
+    DELTA,
+    RESPONSE,
+    chunk,
+    saw_delta,
+    saw_frame,
+    saw_terminal,
+    scenario,
+    words,
+)
 
 INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
 TEXT = "KIT-06 KIT-07 KIT-08 TURN-43"
@@ -32,6 +41,12 @@ def at_gate(gate: str = "never") -> dict[str, Any]:
 def asked_again(nth: int = 2) -> dict[str, Any]:
     """The model is called for the nth time."""
     return {"source": "model", "kind": "model-call", "nth": nth}
+
+
+def shown(client: str, delta: str) -> dict[str, Any]:
+    """This client received that text, live or replayed."""
+    chunked = {"json": {"type": RESPONSE}, "nested": {"field": "body", "json": {"delta": delta}}}
+    return {"source": "client", "kind": "frame-in", "client": client, **chunked}
 
 
 def when_somebody_comes_back(model: dict[str, Any], moment: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -262,6 +277,87 @@ def kill_twice_in_a_row() -> dict[str, Any]:
             {"client": "a", "do": "connect", "within_s": 20, "after": {"fault": "again"}},
         ],
         "faults": [crash_when(saw_delta("b", 2)), crash_when(at_gate("again"), ident="again")],
+    }
+
+
+@scenario(
+    "recovery.continuation-seen-by-another-tab",
+    "the tab that asked is closed, then the target is killed; only another tab sees the answer continued",
+    exercises=f"{INVARIANT} {TEXT}",
+)
+def continuation_seen_by_another_tab() -> dict[str, Any]:
+    model = [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"]]
+    return {
+        "model": {"t1": model},
+        "operations": [
+            {"client": "a", "do": "connect"},
+            SEND,
+            {"client": "a", "do": "close", "code": 1001, "after": {"seen": saw_delta("a", 2)}},
+            {"client": "b", "do": "connect", "after": {"fault": "crash"}},
+            {"do": "wait", "after": {"seen": shown("b", "w3 ")}},
+        ],
+        "faults": [crash_when({"source": "client", "kind": "close", "client": "a"})],
+    }
+
+
+@scenario(
+    "recovery.kill-at-the-finish",
+    "the target is killed when the last chunk of the answer has come, be it stored or not",
+    exercises="TURN-150 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119",
+)
+def kill_at_the_finish() -> dict[str, Any]:
+    last = {"source": "client", "kind": "frame-in", "client": "b", **chunk("finish")}
+    return when_somebody_comes_back({"t1": [[*words(1, 4), "done"], ["done"]]}, last)
+
+
+@scenario(
+    "recovery.kill-after-the-finish",
+    "the target is killed when the turn has ended and everybody was told; it stays as it was",
+    exercises=f"{INVARIANT} KIT-04 KIT-05",
+)
+def kill_after_the_finish() -> dict[str, Any]:
+    return when_somebody_comes_back({"t1": [[*words(1, 4), "done"]]}, saw_terminal("b"))
+
+
+@scenario(
+    "recovery.tab-opened-after-the-recovery",
+    "a recovered turn ends before the eyes of its client; a tab that is opened then sees nothing run",
+    exercises=f"{INVARIANT} {TEXT} WIRE-181",
+)
+def tab_opened_after_the_recovery() -> dict[str, Any]:
+    there = {"source": "client", "kind": "open", "client": "a", "nth": 2}
+    return {
+        "model": {
+            "t1": [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"]]
+        },
+        "operations": [
+            *CONNECT_TWO,
+            SEND,
+            BACK,
+            {"do": "open-gate", "gate": "rest", "after": {"seen": there}},
+            {"client": "c", "do": "connect", "after": {"seen": saw_terminal("a")}},
+        ],
+        "faults": [crash_when(saw_delta("b", 2))],
+    }
+
+
+@scenario(
+    "recovery.kill-during-recovery",
+    "the target is killed again when it has come back and prepares the recovered turn",
+    exercises=f"{INVARIANT} {TEXT}",
+)
+def kill_during_recovery() -> dict[str, Any]:
+    back = {"source": "client", "kind": "open", "client": "a", "nth": 2}
+    return {
+        "configure": {"prepareDelayMs": 700},
+        "model": DURING_OUTPUT,
+        "operations": [
+            *CONNECT_TWO,
+            SEND,
+            BACK,
+            {"client": "a", "do": "connect", "within_s": 20, "after": {"fault": "again"}},
+        ],
+        "faults": [crash_when(saw_delta("b", 2)), crash_when(back, ident="again")],
     }
 
 

@@ -107,6 +107,76 @@ def reset_during_the_replay() -> dict[str, Any]:
 
 
 @scenario(
+    "resume.lost-again-after-the-resume",
+    "the client resumes, loses its socket again in the live part and resumes once more",
+    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85",
+)
+def lost_again_after_the_resume() -> dict[str, Any]:
+    live = {"json": {"type": RESPONSE}, "nested": {"field": "body", "json": {"delta": "w5 "}}}
+    return {
+        "model": {
+            "t1": [[*words(1, 3), {"gate": "rest"}, *words(4, 5), {"gate": "end"}, *words(6, 6), "done"]]
+        },
+        "operations": [
+            *SEND,
+            come_back("first"),
+            open_gate(REPLAYED),
+            come_back("second"),
+            {
+                "do": "open-gate",
+                "gate": "end",
+                "after": {"seen": saw_frame("a", nth=2, type=RESPONSE, replayComplete=True)},
+            },
+        ],
+        "faults": [
+            strike({**DELTA, "nth": 3}, {"cut": "reset"}, ident="first"),
+            strike(live, {"cut": "reset"}, ident="second"),
+        ],
+    }
+
+
+@scenario(
+    "resume.two-tabs-at-once",
+    "two more tabs are opened during output and resume the same stream beside its sender",
+    exercises=f"{UNDISTURBED} {REPLAY} WIRE-85 WIRE-83 WIRE-113 KIT-12",
+)
+def two_tabs_at_once() -> dict[str, Any]:
+    return {
+        "model": HELD,
+        "operations": [
+            *SEND,
+            {"client": "b", "do": "connect", "after": {"seen": saw_delta("a", 3)}},
+            {"client": "c", "do": "connect"},
+            {"do": "wait", "after": {"seen": saw_frame("b", type=RESPONSE, replayComplete=True)}},
+            open_gate(saw_frame("c", type=RESPONSE, replayComplete=True)),
+            {"do": "wait", "after": {"seen": saw_terminal("b")}},
+            {"do": "wait", "after": {"seen": saw_terminal("c")}},
+        ],
+    }
+
+
+@scenario(
+    "resume.replay-meets-a-closed-socket",
+    "a tab acks the offer and is closed before the replay can reach it; the next one gets it whole",
+    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85",
+)
+def replay_meets_a_closed_socket() -> dict[str, Any]:
+    offered = saw_frame("b", type="cf_agent_stream_resuming")
+    return {
+        "model": HELD,
+        "operations": [
+            *SEND,
+            {"client": "b", "do": "connect", "quiet": True, "after": {"seen": saw_delta("a", 3)}},
+            {"client": "b", "do": "ack", "turn": "t1", "after": {"seen": offered}},
+            {"client": "b", "do": "close", "code": 1001},
+            {"client": "c", "do": "connect"},
+            open_gate(saw_frame("c", type=RESPONSE, replayComplete=True)),
+            {"do": "wait", "after": {"seen": saw_terminal("c")}},
+        ],
+    }
+
+
+@scenario(
     "resume.page-refresh",
     "the page is refreshed during output: going away (1001), a new socket, the transcript, the resume",
     exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85",

@@ -1,4 +1,5 @@
-"""Which scenarios a run plays: profiles and a `-k` expression. A word that selects nothing is an error."""
+"""Which scenarios a run plays: profiles, requirements, a `-k` expression, a share of them. A word that
+selects nothing is an error."""
 
 from __future__ import annotations
 
@@ -26,6 +27,26 @@ def by_profile(
         if name not in known:
             raise Unknown("profile", name, sorted(known))
     return [s for s in scenarios if not wanted or any(catalogue[i].profile in wanted for i in s.exercises)]
+
+
+def by_ids(
+    scenarios: Iterable[Scenario], catalogue: Mapping[str, Requirement], ids: Iterable[str]
+) -> list[Scenario]:
+    """The scenarios that exercise one of these requirements (all, when none is named)."""
+    wanted = set(ids)
+    for ident in sorted(wanted - catalogue.keys()):
+        raise Unknown("requirement", ident, catalogue)
+    return [s for s in scenarios if not wanted or wanted.intersection(s.exercises)]
+
+
+def share(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
+    """The i-th of n shares, for a text `i/n`: dealt out in turn by order of id, so that the shares of one
+    selection are disjoint, together all of it, the same each time, and of nearly one size."""
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    number, shares = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= shares:
+        raise UsageError(f"--shard is {text}: give I/N, such as 1/3, the first of three")
+    return sorted(scenarios, key=lambda scenario: scenario.id)[number - 1 :: shares]
 
 
 def by_expression(scenarios: Iterable[Scenario], expression: str) -> list[Scenario]:

@@ -14,7 +14,7 @@ from think_conformance.history.op import Kind
 from think_conformance.plan import After, Operation
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.client import Client, RpcFailed
-from think_conformance.shell.echo import conversation
+from think_conformance.shell.echo import conversation, newest_stream
 from think_conformance.shell.epilogue import Epilogue
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
@@ -244,6 +244,8 @@ class Case:
                 said |= {"request": request, "text": op.text, "messages": [message]}
                 return ChatRequest(id=request, init=RequestInit("POST", dumps(body)))
             case "stop":
+                if op.newest:
+                    request = newest_stream(self.recorder.records, op.client or "a") or request
                 said["request"] = request
                 return CancelRequest(id=request)
             case "ack":

@@ -1,7 +1,7 @@
 """One client of the plan: its sockets, one after the other, and all that crosses them.
 
-Owns the client records of the history. Sends anything, survives anything; what a peer sends is
-recorded, never raised.
+Owns the client records of the history. Survives anything: what a peer sends is recorded, never raised.
+What it sends is held against the rules of a client, but for texts that a plan gives as they stand.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -19,9 +20,9 @@ from yarl import URL
 
 from think_conformance.errors import UsageError
 from think_conformance.history.op import Kind
-from think_conformance.shell.recorder import Recorder
+from think_conformance.shell.recorder import PAYLOAD_LIMIT, Recorder
 from think_conformance.targets.contract import Target, Tls
-from think_conformance.wire.codec import decode_server, encode, loads
+from think_conformance.wire.codec import Unreadable, decode_client, decode_server, encode, loads
 from think_conformance.wire.frames import (
     Frame,
     Message,
@@ -31,6 +32,7 @@ from think_conformance.wire.frames import (
     RpcResponse,
     StreamResuming,
 )
+from think_conformance.wire.session import Session
 
 MESSAGE_LIMIT = 64 * 1024 * 1024
 """Bytes one message, or one transcript, may have."""
@@ -53,9 +55,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, target: Target, base: str, instance: str) -> Endpoint:
-        """An instance of the target. `base` is `host:port` of a process or a proxy, or the target's URL."""
+        """An instance of the target. `base` is `host:port` of a process or a proxy, or the target's URL.
+        What runs behind a URL hears its own name, whoever stands in between."""
         origin = base if "://" in base else f"http://{base}"
-        return cls(origin + target.path_of(instance), target.headers, target.query, target.tls)
+        host = {"Host": urlsplit(target.url).netloc} if target.url else {}
+        return cls(origin + target.path_of(instance), {**host, **target.headers}, target.query, target.tls)
 
     def at(self, suffix: str = "", **query: str) -> URL:
         """The URL to dial: the base with a suffix, the target's query and more of it."""
@@ -63,14 +67,18 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     def ssl(self) -> ssl.SSLContext | bool:
         """What aiohttp takes. UsageError if the CA file cannot be read."""
-        if not self.tls.verify:
-            return False
-        if self.tls.ca is None:
-            return True
-        try:
-            return ssl.create_default_context(cafile=self.tls.ca)
-        except OSError as error:
-            raise UsageError(f"`tls.ca` {self.tls.ca} cannot be used: {error}") from None
+        return tls_context(self.tls) if self.url.startswith("https:") else True
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """How certificates are checked. UsageError if the CA file cannot be read."""
+    try:
+        context = ssl.create_default_context(cafile=tls.ca)
+    except OSError as error:
+        raise UsageError(f"`tls.ca` {tls.ca} cannot be used: {error}") from None
+    if not tls.verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class RpcFailed(Exception):
@@ -80,6 +88,11 @@ class RpcFailed(Exception):
         super().__init__(text)
         self.definite = definite
         self.text = text
+
+
+class IllegalFrame(Exception):
+    """The kit's own client was about to send what no client may send: a bug of the kit, never the target's
+    doing. The message says which rule it breaks."""
 
 
 class _Link:
@@ -92,6 +105,7 @@ class _Link:
         self.ws = ws
         self.ids = ids
         self.open = True
+        self.order = Session()
         self.acked: set[str] = set()
         self.reader: asyncio.Task[None] | None = None
 
@@ -140,17 +154,21 @@ class Client:
         self._note(link, "open", {})
         if follow:
             # Before anything is read, so that the order of the first frames does not depend on timing.
-            await self._send(link, encode(ResumeRequest(probe_id=f"probe-{name}")))
+            await self._say(link, ResumeRequest(probe_id=f"probe-{name}"))
         link.reader = asyncio.create_task(self._read(link, follow))
         return True
 
     async def send(self, frame: Frame) -> bool:
-        """Whether the frame was handed to an open socket."""
-        return await self.send_text(encode(frame))
+        """Whether the frame was handed to an open socket. False after a record `frame-out` means: unknown how
+        much left. IllegalFrame if no client may send it there and then."""
+        return self._link is not None and await self._say(self._link, frame)
 
     async def send_text(self, text: str) -> bool:
-        """As `send`, for any text. False after a record `frame-out` means: unknown how much left."""
+        """As `send`, for any text, legal or not."""
         return self._link is not None and await self._send(self._link, text)
+
+    async def _say(self, link: _Link, frame: Frame) -> bool:
+        return link.open and await self._send(link, _legal(frame, link.order))
 
     async def _send(self, link: _Link, text: str) -> bool:
         if not link.open:
@@ -171,7 +189,8 @@ class Client:
         return bool(was_open) and was_open[-1]
 
     async def _close(self, link: _Link, code: int) -> bool:
-        if link.reader is None:
+        if link.reader is None:  # its opening was cut short
+            await link.session.close()
             return False
         was_open = link.open
         if was_open:
@@ -213,7 +232,7 @@ class Client:
                 ws = await _dial(session, self._endpoint(), ident)
                 sent = True
                 try:
-                    await ws.send_str(encode(RpcRequest(id=ident, method=method, args=args)))
+                    await ws.send_str(_legal(RpcRequest(id=ident, method=method, args=args), Session()))
                     answer = await _answer(ws, ident)
                 finally:
                     await ws.close()
@@ -237,9 +256,10 @@ class Client:
                 await link.session.close()
                 return
             if message.type is WSMsgType.TEXT:
-                self._note(link, "frame-in", _received(message.data))
-                if follow:
-                    await self._accept(link, message.data)
+                shown = _received(message.data)
+                self._note(link, "frame-in", shown)
+                if "frame" in shown:
+                    await self._heed(link, decode_server(message.data), follow)
             elif message.type is WSMsgType.BINARY:
                 self._note(link, "frame-in", {"binary": True, "size": len(message.data)})
             else:
@@ -247,11 +267,13 @@ class Client:
                 await link.session.close()
                 return
 
-    async def _accept(self, link: _Link, text: str) -> None:
-        frame = decode_server(text)
-        if isinstance(frame, StreamResuming) and frame.id not in link.acked:
+    async def _heed(self, link: _Link, frame: Frame | Unreadable, follow: bool) -> None:
+        if isinstance(frame, Unreadable):
+            return
+        link.order.see(frame)  # whether the target may say it is for the checks to judge
+        if follow and isinstance(frame, StreamResuming) and frame.id not in link.acked:
             link.acked.add(frame.id)
-            await self._send(link, encode(ResumeAck(id=frame.id)))
+            await self._say(link, ResumeAck(id=frame.id))
 
     def _ended(self, link: _Link, code: int, reason: str, by: str) -> None:
         link.open = False
@@ -259,6 +281,17 @@ class Client:
 
     def _note(self, link: _Link, kind: Kind, payload: dict[str, Any]) -> None:
         self._recorder.append("client", kind, link.ids, payload)
+
+
+def _legal(frame: Frame, order: Session) -> str:
+    """The text of a frame that is sent next on a connection. IllegalFrame if no client may."""
+    text = encode(frame)
+    shown = decode_client(text)
+    if isinstance(shown, Unreadable):
+        raise IllegalFrame(f"no frame of a client, {shown.detail}: {text[:_SHOWN_TEXT]}")
+    if broken := order.see(shown):
+        raise IllegalFrame(f"{broken.spec}, {broken.reason}: {text[:_SHOWN_TEXT]}")
+    return text
 
 
 def _session() -> aiohttp.ClientSession:
@@ -317,10 +350,13 @@ def _shown(text: str) -> dict[str, Any]:
 
 
 def _received(text: str) -> dict[str, Any]:
+    size = len(text.encode())
+    if size > PAYLOAD_LIMIT:  # told before its parts take many times the memory
+        return {"truncated": True, "size": size}
     shown = _shown(text)
     if "text" in shown:
         shown["text"] = text[:_SHOWN_TEXT]
-    return {**shown, "size": len(text.encode())}
+    return {**shown, "size": size}
 
 
 def _ending(message: aiohttp.WSMessage) -> tuple[int, str, str]:

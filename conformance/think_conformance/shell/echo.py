@@ -1,4 +1,4 @@
-"""The conversation as a client has seen it, for a request that repeats it (an echo). Pure."""
+"""What a client has seen of the conversation, for what it sends next: an echo, a stop. Pure."""
 
 from __future__ import annotations
 
@@ -37,6 +37,20 @@ def conversation(
         m if ids == "server-ids" or m["role"] == "user" else {**m, "id": f"own-{next(answers)}"}
         for m in messages.values()
     ]
+
+
+def newest_stream(records: Sequence[Record], client: str) -> str | None:
+    """The request id of the stream that this client was offered or shown last; None: of none."""
+    for record in reversed(records):
+        if record.kind != "frame-in" or record.ids.get("client") != client:
+            continue
+        frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
+        if isinstance(frame, dict) and frame.get("type") in _STREAMS and isinstance(frame.get("id"), str):
+            return str(frame["id"])
+    return None
+
+
+_STREAMS = ("cf_agent_stream_resuming", "cf_agent_use_chat_response")
 
 
 def _is_message(value: object) -> bool:

@@ -1,4 +1,5 @@
-"""A running target: its process, the proxy in front of it, and the cases that use it now."""
+"""A running target: its process or the service behind its URL, the proxy in front of it, and the cases that
+use it now."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ from think_conformance.shell.client import Client, Endpoint
 from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.process import TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
+from think_conformance.shell.service import RunningService
 from think_conformance.targets.contract import Target
 from think_proxy.carriers.embedded import EmbeddedProxy
 from think_proxy.plan import ProcessAction
 
 
 class Instance:
-    """One process of a target started by command. Cases that kill have one of their own; the
-    others share one. What happens to the process is recorded in every case that has joined."""
+    """One process of a target started by command, of which cases that kill have one of their own and the
+    others share one; or the one service behind a URL. What happens to the process is recorded in every case
+    that has joined."""
 
     def __init__(
         self,
@@ -30,17 +33,20 @@ class Instance:
         self.target = target
         self._seed = seed
         self._recorders: list[Recorder] = []
-        self.process = TargetProcess(
-            target, data_dir=data_dir, log_path=log, extra_env=env, record=self._record, extra_args=args
-        )
+        self.process: TargetProcess | RunningService
+        if target.kind == "url":
+            self.process = RunningService(target)
+        else:
+            self.process = TargetProcess(
+                target, data_dir=data_dir, log_path=log, extra_env=env, record=self._record, extra_args=args
+            )
         self.proxy: EmbeddedProxy
 
     async def start(self) -> None:
         """Raises TargetNotReady, also for a server that opens no WebSocket where its target file says.
         Leaves no process when it raises."""
         await self.process.start()
-        upstream = (LOOPBACK, self.process.port)
-        self.proxy = EmbeddedProxy(upstream, journal=self._journal, process=self._on_wire, seed=self._seed)
+        self.proxy = self._made_proxy()
         try:
             await self.proxy.start()
             await self._say_hello()
@@ -48,13 +54,25 @@ class Instance:
             await self.stop()
             raise
 
+    def _made_proxy(self) -> EmbeddedProxy:
+        if isinstance(self.process, RunningService):
+            upstream, tls, control = self.process.address, self.process.tls, None
+        else:
+            upstream, tls, control = (LOOPBACK, self.process.port), None, self._on_wire
+        return EmbeddedProxy(upstream, journal=self._journal, process=control, seed=self._seed, tls=tls)
+
     async def _say_hello(self) -> None:
-        """One connection before all cases: every one of them would only find out the same."""
-        client = Client("hello", lambda: self.endpoint("hello"), Recorder(None), lambda: self.epoch)
+        """One connection before all cases: every one of them would only find out the same. A service is
+        dialled directly, since a proxy cannot tell a client why it does not reach it."""
+        direct = self.target.url
+        endpoint = Endpoint.of(self.target, direct, "hello") if direct else self.endpoint("hello")
+        client = Client("hello", lambda: endpoint, Recorder(None), lambda: self.epoch)
         if not await client.connect(follow=False):
+            where = f"{direct or ''}{self.target.path_of('NAME')}"
+            look = "`agent`, `path`, `headers`, `query` and `tls`" if direct else "`agent` and `path`"
             raise TargetNotReady(
-                f"the target opens no WebSocket at {self.target.path_of('NAME')} ({client.refusal}); "
-                "look at `agent` and `path` in the target file"
+                f"the target opens no WebSocket at {where} ({client.refusal}); look at {look} "
+                "in the target file"
             )
         await client.close()
 
@@ -98,6 +116,7 @@ class Instance:
 
     async def perform(self, action: ProcessAction) -> None:
         """One process action; returns when it is done (restart: when the target is ready again)."""
+        assert isinstance(self.process, TargetProcess), "a plan that needs one is out of reach of a URL"
         match action:
             case "kill":
                 await self.process.kill()

@@ -40,9 +40,14 @@ def logbook(order: Order, options: Options, store: Store, tell: Tell) -> Iterato
     finally:
         env |= {"duration_s": round(time.monotonic() - began, 3), "exit_code": ending.exit_code}
         store.save_env(env)
-        for door in entry_points(group="think_conformance.reports"):
-            if door.name != "text":
-                _made(door, store, tell)
+        report(store, tell)
+
+
+def report(store: Store, tell: Tell) -> None:
+    """Makes every report of a run that has ended, but for the one that is only shown."""
+    for door in entry_points(group="think_conformance.reports"):
+        if door.name != "text":
+            _made(door, store, tell)
 
 
 def summary(store: Store, tell: Tell) -> str:

@@ -1,19 +1,20 @@
 """The scripted model: an OpenAI-compatible server whose every word, hold and failure is planned.
 
 Owns what is recorded about model calls. One server serves all cases of a run; the marker in the
-prompt tells whose call it is.
+prompt tells whose call it is. Without a run it serves one set of scripts to whoever asks.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from think_conformance.history.op import Kind
+from think_conformance.errors import UsageError
+from think_conformance.history.op import Kind, Source
 from think_conformance.plan import Step
 from think_conformance.shell.model_script import Completion, Scripts, check_scripts, error_body, find_marker
 from think_conformance.shell.ports import LOOPBACK
@@ -26,11 +27,25 @@ _SILENCE = object()
 """The gate that a silent script holds at; only healing opens it."""
 
 
+ANYBODY = "default"
+"""The turn whose script answers prompts without a marker, where anybody is served."""
+
+
+class Notes(Protocol):
+    """Whatever takes what is told of model calls: a recorder, or something that only shows it."""
+
+    def append(
+        self, source: Source, kind: Kind, ids: dict[str, Any] | None = None, payload: Any = None, /
+    ) -> object: ...
+
+
 class ModelServer:
-    """`load` the scripts of a case before it runs, `unload` them when its history ends."""
+    """`load` the scripts of a case before it runs, `unload` them when its history ends; or `serve_anybody`
+    without any case."""
 
     def __init__(self) -> None:
         self._cases: dict[str, _Case] = {}
+        self._anybody: _Case | None = None
         self._runner: web.AppRunner | None = None
         self.address = ("", 0)
         self.url = ""
@@ -47,6 +62,18 @@ class ModelServer:
         await site.start()
         self.address = (host, self._runner.addresses[0][1])
         self.url = f"http://{host}:{self.address[1]}/v1"
+
+    def serve_anybody(self, scripts: Scripts, notes: Notes) -> None:
+        """From now on a prompt is answered by the script of the turn its marker names, whatever the case;
+        without such a script, or a marker, by that of `ANYBODY`. UsageError if a script is not well formed,
+        or holds at a gate, which nobody opens."""
+        check_scripts(scripts)
+        if ANYBODY not in scripts:
+            raise UsageError(f"no script for the turn `{ANYBODY}`, which answers prompts without a marker")
+        gates = [step for calls in scripts.values() for steps in calls for step in steps if "gate" in step]
+        if gates:
+            raise UsageError(f"{dumps(gates[0])} is a gate, and without a run nobody opens it")
+        self._anybody = _Case(ANYBODY, scripts, notes)
 
     def load(self, case: str, scripts: Scripts, recorder: Recorder) -> None:
         """The n-th call of a marker gets script n of its turn, later ones the last. UsageError if a
@@ -78,6 +105,8 @@ class ModelServer:
         """Hang up on everyone and stop listening."""
         for case in list(self._cases):
             self.unload(case)
+        if self._anybody is not None:
+            self._anybody.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -89,9 +118,13 @@ class ModelServer:
         if not isinstance(prompt, dict):
             return self._refuse("the prompt is no JSON object", None)
         marker = find_marker(prompt.get("messages"))
-        if marker is None:
+        case, turn = self._anybody, marker[1] if marker else ANYBODY
+        if case is not None:
+            turn = turn if turn in case.scripts else ANYBODY
+        elif marker is None:
             return self._refuse("a prompt without a marker", None)
-        case, turn = self._cases.get(marker[0]), marker[1]
+        else:
+            case = self._cases.get(marker[0])
         if case is None:  # a case that is over; its history is closed
             return web.json_response(error_body("this case is over"), status=400)
         if turn not in case.scripts:
@@ -102,13 +135,14 @@ class ModelServer:
 
     def _refuse(self, reason: str, case: _Case | None) -> web.Response:
         """An error of the kit, not of the target; without a case it concerns all that run."""
-        for concerned in [case] if case else self._cases.values():
+        everyone = [self._anybody] if self._anybody else list(self._cases.values())
+        for concerned in [case] if case else everyone:
             concerned.recorder.append("model", "fail", {}, {"reason": reason})
         return web.json_response(error_body(reason), status=400, dumps=dumps)
 
 
 class _Case:
-    def __init__(self, name: str, scripts: Scripts, recorder: Recorder) -> None:
+    def __init__(self, name: str, scripts: Scripts, recorder: Notes) -> None:
         self.name = name
         self.scripts = scripts
         self.recorder = recorder

@@ -9,6 +9,7 @@ import os
 import platform
 import random
 import secrets
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from importlib.metadata import version
 from math import inf
@@ -16,49 +17,59 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from think_conformance import baseline
 from think_conformance.baseline import Baseline
 from think_conformance.catalogue.model import requirements
+from think_conformance.catalogue.revisions import revision
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.plan import Plan
-from think_conformance.scenarios import selection
 from think_conformance.scenarios.base import Scenario, load
+from think_conformance.scenarios.selection import by_expression, by_ids, by_profile, share
 from think_conformance.shell.case import check_faults
 from think_conformance.shell.run import Options
+from think_conformance.shell.store import asked_of, unsettled
 from think_conformance.targets.contract import Target, load_target
 from think_conformance.targets.defects import defects_of
 from think_proxy import plan_file
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What is asked for. `target` is a file or the name of a packaged target; `scenarios` None means
-    those that `profiles` and `expression` select; `seed` None is drawn, `jobs` None is one a processor;
-    `timeout_s` is seconds for one case."""
+    """What is asked for. `target` is a file, the name of a packaged target or a URL; `scenarios` None means
+    those that all of `profiles`, `ids` (of requirements), `expression`, `rerun_failed` (the folder of a run)
+    and `shard` (`I/N`) select; `seed` None is drawn, `jobs` None is one a processor; `timeout_s` is seconds
+    for one case, `time_limit_s` for all; `revision` is the set of requirements that scores."""
 
     target: str = "reference"
     scenarios: list[Scenario] | None = None
     profiles: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
     expression: str | None = None
+    rerun_failed: Path | None = None
+    shard: str | None = None
     defect: str | None = None
     baseline: Path | None = None
     seed: int | None = None
     jobs: int | None = None
     repeat: int = 1
     timeout_s: float = 60.0
+    time_limit_s: float | None = None
+    revision: int | None = None
 
 
 def options(order: Order) -> Options:
     """The run. UsageError, one line, for whatever a user can get wrong."""
-    if not 0 < order.timeout_s < inf:
-        raise UsageError(f"--timeout is {order.timeout_s:g}: give a number of seconds above 0")
+    for name, seconds in (("--timeout", order.timeout_s), ("--time-limit", order.time_limit_s)):
+        if seconds is not None and not 0 < seconds < inf:
+            raise UsageError(f"{name} is {seconds:g}: give a number of seconds above 0")
     if order.seed is not None and not 0 <= order.seed < 2**63:
         raise UsageError(f"--seed is {order.seed}: give a whole number from 0 to 2**63 - 1")
     target = load_target(order.target)
-    if target.start is None:
-        raise UsageError("testing a URL comes later: give a target file with `start`")
     if order.defect is not None:
         _check_defect(target, order.defect)
+    if order.revision is not None:
+        revision(order.revision)
     scenarios = _selected(order) if order.scenarios is None else order.scenarios
     for scenario in scenarios:
         check_faults(scenario.plan.faults)
@@ -73,6 +84,9 @@ def options(order: Order) -> Options:
         timeout_s=order.timeout_s,
         defect=order.defect,
         baseline=Baseline() if order.baseline is None else baseline_of(order.baseline, target.name),
+        time_limit_s=order.time_limit_s,
+        revision=order.revision,
+        total=len(load()) if order.scenarios is None else len(scenarios),
     )
 
 
@@ -92,6 +106,8 @@ def environment(order: Order, options: Options) -> dict[str, Any]:
         "jobs": options.jobs,
         "repeat": options.repeat,
         "profiles": sorted(options.profiles),
+        "revision": options.revision,
+        "shard": order.shard,
         "scenarios": [scenario.id for scenario in options.scenarios],
         "baseline": str(order.baseline.resolve()) if order.baseline else None,
         "cases": len(options.scenarios) * options.repeat,
@@ -139,13 +155,52 @@ def planned(path: Path) -> Scenario:
     return Scenario(id=about.scenario, title=about.title, exercises=about.exercises, plan=plan)
 
 
+def again(order: Order, run_dir: Path) -> Order:
+    """The order on the target of an earlier run, with its defect, baseline and revision where no others are
+    asked for. UsageError when the run directory does not name a target."""
+    asked = asked_of(run_dir)
+    if asked.target.spec is None:
+        raise UsageError(f"{run_dir} does not say which target was run: name it with --target")
+    baseline = None if asked.baseline is None else Path(asked.baseline)
+    return replace(
+        order,
+        target=asked.target.spec,
+        defect=order.defect or asked.target.defect,
+        baseline=order.baseline or baseline,
+        revision=asked.revision if order.revision is None else order.revision,
+    )
+
+
 def _selected(order: Order) -> list[Scenario]:
-    chosen = selection.by_profile(load().values(), requirements(), order.profiles)
-    if order.expression:
-        chosen = selection.by_expression(chosen, order.expression)
-    if not chosen:
-        raise UsageError("no scenario is selected: loosen --profile or -k")
+    """What all that was asked for leaves. UsageError names the first that leaves nothing."""
+    steps: tuple[tuple[str, bool, Callable[[list[Scenario]], list[Scenario]]], ...] = (
+        ("--profile", bool(order.profiles), lambda s: by_profile(s, requirements(), order.profiles)),
+        ("--id", bool(order.ids), lambda s: by_ids(s, requirements(), order.ids)),
+        ("-k", bool(order.expression), lambda s: by_expression(s, order.expression or "")),
+        ("--rerun-failed", order.rerun_failed is not None, lambda s: _unsettled(s, order.rerun_failed)),
+        ("--shard", order.shard is not None, lambda s: share(s, order.shard or "")),
+    )
+    chosen, asked = list(load().values()), []
+    for name, wanted, choose in steps:
+        if not wanted:
+            continue
+        asked.append(name)
+        found = choose(chosen)
+        if not found:
+            raise UsageError(
+                f"no scenario is selected: {name} leaves none of {len(chosen)}; loosen {' or '.join(asked)}"
+            )
+        chosen = found
     return chosen
+
+
+def _unsettled(scenarios: list[Scenario], run_dir: Path | None) -> list[Scenario]:
+    assert run_dir is not None, "asked for"
+    _, names = unsettled(run_dir)
+    for name in names:
+        if name not in load():
+            raise Unknown("scenario", name, load())
+    return [scenario for scenario in scenarios if scenario.id in names]
 
 
 def _check_defect(target: Target, defect: str) -> None:

@@ -35,18 +35,32 @@ def is_free(port: int) -> bool:
 
 def listener(port: int, group: int) -> Literal["ours", "foreign", "nobody", "unknown"]:
     """Whose server listens on the port: a process of the group or not. `unknown` without a /proc to ask."""
-    tables = [table for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if table.exists()]
-    if not tables:
+    if not _tables():
         return "unknown"
-    sockets = {f"socket:[{inode}]" for table in tables for inode in _listening(table, port)}
+    found = (entry for table in _tables() for entry in _listeners(table))
+    sockets = {f"socket:[{inode}]" for listened, inode in found if listened == port}
     if not sockets:
         return "nobody"
     return "ours" if any(sockets & _open_files(member) for member in _members(group)) else "foreign"
 
 
-def _listening(table: Path, port: int) -> list[str]:
+def listening(group: int) -> frozenset[int]:
+    """The ports on which a process of the group listens; none without a /proc to ask."""
+    if not _tables():
+        return frozenset()
+    files = {name for member in _members(group) for name in _open_files(member)}
+    found = (entry for table in _tables() for entry in _listeners(table))
+    return frozenset(port for port, inode in found if f"socket:[{inode}]" in files)
+
+
+def _tables() -> list[Path]:
+    return [table for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if table.exists()]
+
+
+def _listeners(table: Path) -> list[tuple[int, str]]:
+    """Port and inode of every socket that listens."""
     rows = [line.split() for line in table.read_text().splitlines()[1:]]
-    return [row[9] for row in rows if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port]
+    return [(int(row[1].rpartition(":")[2], 16), row[9]) for row in rows if row[3] == _LISTEN]
 
 
 def _members(group: int) -> list[Path]:

@@ -23,7 +23,7 @@ from think_conformance.wire.codec import dumps
 PAYLOAD_LIMIT = 1_000_000
 """Bytes of JSON that one payload may take."""
 
-HISTORY_LIMIT = 128_000_000
+HISTORY_LIMIT = 64_000_000
 """Bytes that the records of a case may take, by their lines and RECORD_COST each; a peer that never ends
 cannot fill the memory. Beyond it payloads are dropped and clients stop reading (`full`)."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from think_conformance.accounting import Account, scored
 from think_conformance.baseline import Baseline, apply
 from think_conformance.checkers.base import State, Verdict, exit_code, worst
 from think_conformance.checkers.tally import Tally
@@ -28,13 +29,16 @@ from think_conformance.shell.instance import Instance
 from think_conformance.shell.prepare import prepare
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.store import Store
-from think_conformance.shell.world import World
-from think_conformance.targets.contract import Target
+from think_conformance.shell.world import ANY, World
+from think_conformance.targets import reach
+from think_conformance.targets.contract import Target, address
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What one run does. `repeat` plays each scenario that often; `profiles` are the ones judged
-    (empty: all), held against `baseline`; `nonce` makes the agent names of this run its own."""
+    (empty: all), held against `baseline`; `nonce` makes the agent names of this run its own; `timeout_s` is
+    for one case, `time_limit_s` for all of them together; `revision` is the set of requirements that scores
+    (None: all do); `total` how many scenarios there were to select from."""
 
     target: Target
     scenarios: list[Scenario]
@@ -46,11 +50,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     defect: str | None = None
     baseline: Baseline = Baseline()
+    time_limit_s: float | None = None
+    revision: int | None = None
+    total: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished case. `missing` says what of the target it needs and there is not: such a case was not
-    played and has no history."""
+    """A case that is over. `missing` says why it was not played, or not to its end: what of the target it
+    needs and there is not, or that the time was up. Such a case has no history that counts."""
 
     case: str
     verdicts: list[Verdict]
@@ -84,6 +91,8 @@ class Run:
         self._starting = asyncio.Lock()
         self._tally = Tally(options.profiles)
         self._over: set[str] = set()
+        self._left = dict(self._cases())
+        self._account = Account(options.total * options.repeat, self._left)
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -92,21 +101,33 @@ class Run:
 
     async def play(self) -> int:
         """Every case; the exit code that the verdicts mean. Raises TargetNotReady and UsageError."""
+        self._store.save_accounting(self._account.so_far)
         await prepare(self._options.target, self._tell)
         async with AsyncExitStack() as stack:
             self._stack = stack
             self._data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
-            self._world = World(self._options.seed)
+            self._world = _world(self._options)
             await self._world.start()
             stack.push_async_callback(self._world.close)
-            slots = asyncio.Semaphore(1 if self._alone else self._options.jobs)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for case, scenario in self._cases():
-                        group.create_task(self._in_turn(slots, case, scenario))
-            except ExceptionGroup as failed:
-                raise gravest(failed.exceptions) from None
-        return exit_code(self.verdicts)
+            await self._play_all()
+        return exit_code(scored(self.verdicts, self._options.revision))
+
+    async def _play_all(self) -> None:
+        slots = asyncio.Semaphore(1 if self._alone else self._options.jobs)
+        limit = asyncio.timeout(self._options.time_limit_s)
+        try:
+            async with limit, asyncio.TaskGroup() as group:
+                for case, scenario in self._cases():
+                    group.create_task(self._in_turn(slots, case, scenario))
+        except ExceptionGroup as failed:
+            raise gravest(failed.exceptions) from None
+        except TimeoutError:
+            why = (
+                f"not run to its end: the time limit of {self._options.time_limit_s:g} s for the run was over"
+            )
+            for case, scenario in list(self._left.items()):
+                verdicts = self._tally.skip(case, scenario.exercises, why, "inconclusive")
+                self._ended(Ended(case=case, verdicts=verdicts, history=[], took_s=0, missing=why))
 
     @property
     def _alone(self) -> bool:
@@ -128,29 +149,29 @@ class Run:
     async def _in_turn(self, slots: asyncio.Semaphore, case: str, scenario: Scenario) -> None:
         async with slots:
             started = time.monotonic()
-            missing = self._out_of_reach(scenario)
+            missing = reach.missing(self._options.target, scenario)
             history = [] if missing else await self._play_one(case, scenario)
             if missing:
                 verdicts = self._tally.skip(case, scenario.exercises, missing)
             else:
                 verdicts = self._tally.judge(case, history)
             self._over.add(scenario.id)
-            self._store.save_verdicts(self.verdicts)
             verdicts, took_s = self._held(verdicts, {scenario.id}), time.monotonic() - started
-            self._progress(
-                Ended(case=case, verdicts=verdicts, history=history, took_s=took_s, missing=missing)
-            )
+            self._ended(Ended(case=case, verdicts=verdicts, history=history, took_s=took_s, missing=missing))
+
+    def _ended(self, ended: Ended) -> None:
+        """Writes down that a case is over, and tells it."""
+        if ended.missing:
+            self._account.left(ended.case, ended.missing)
+        else:
+            self._account.ran(ended.case)
+        del self._left[ended.case]
+        self._store.save_verdicts(self.verdicts)
+        self._store.save_accounting(self._account.so_far)
+        self._progress(ended)
 
     def _held(self, verdicts: list[Verdict], played: set[str]) -> list[Verdict]:
         return apply(self._options.baseline, verdicts, played, self._options.profiles)
-
-    def _out_of_reach(self, scenario: Scenario) -> str:
-        target = self._options.target
-        needs = sorted(scenario.needs) if target.start is None else []
-        legs = sorted(scenario.legs - set(target.legs))
-        if needs:
-            return f"needs: {', '.join(needs)}"
-        return f"needs: leg {', '.join(legs)}" if legs else ""
 
     async def _play_one(self, case: str, scenario: Scenario) -> History:
         options = self._options
@@ -205,3 +226,9 @@ class Run:
             "name": name,
             "plan": msgspec.to_builtins(plan),
         }
+
+
+def _world(options: Options) -> World:
+    """Where a service that runs already was told to find it."""
+    given = (options.target.model_listen, options.target.effects_listen)
+    return World(options.seed, *(ANY if where is None else address(where) for where in given))

@@ -1,5 +1,5 @@
-"""The run directory: env.json, plan/, cases/<case>/history.jsonl, verdicts.json. Writes it as a run goes,
-and finds the way from a saved plan back to its run."""
+"""The run directory: env.json, plan/, cases/<case>/history.jsonl, verdicts.json, accounting.json. Writes it
+as a run goes, and finds the way from a saved plan, or from what is to be played again, back to its run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from think_conformance.checkers.base import Verdict
+from think_conformance.accounting import Accounting
+from think_conformance.checkers.agreement import scenario_of
+from think_conformance.checkers.base import State, Verdict
 from think_conformance.errors import UsageError
 from think_conformance.plan import Plan
 from think_conformance.shell.files import write_whole
@@ -39,18 +41,26 @@ def target_of(plan: Path) -> str | None:
 
 
 class Called(msgspec.Struct, frozen=True):
-    """The name of a target."""
+    """The name of a target, how the user named it, the deliberate defect that was switched on."""
 
     name: str | None = None
+    spec: str | None = None
+    defect: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True):
     """What was asked of a run: the profiles judged (empty: all), the scenarios chosen (None: nobody knows),
-    the target."""
+    the target, the baseline, the revision that scores (None: all does)."""
 
     profiles: tuple[str, ...] = ()
     scenarios: tuple[str, ...] | None = None
     target: Called = Called()
+    baseline: str | None = None
+    revision: int | None = None
+
+
+UNSETTLED: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-pass", "inconclusive")
+"""States of a verdict that is not as it should be."""
 
 
 def asked_of(run_dir: Path) -> Asked:
@@ -61,6 +71,35 @@ def asked_of(run_dir: Path) -> Asked:
         return _read(env, Asked) if env.exists() else Asked()
     except (OSError, ValueError) as error:
         raise UsageError(f"{env} does not say what was asked of the run ({error})") from None
+
+
+def unsettled(run_dir: Path) -> tuple[Asked, list[str]]:
+    """What was asked of a run, and the scenarios of it that did not end as they should, or did not run at
+    all though they could have. UsageError when the run directory does not say."""
+    asked = asked_of(run_dir)
+    if asked.scenarios is None:
+        raise UsageError(f"{run_dir} holds no env.json of a run: name the folder of a run")
+    told = verdicts_of(run_dir)
+    bad = {scenario_of(v.case) for v in told if v.state in UNSETTLED}
+    settled = {scenario_of(v.case) for v in told} - bad
+    return asked, [scenario for scenario in asked.scenarios if scenario not in settled]
+
+
+def verdicts_of(run_dir: Path) -> list[Verdict]:
+    """The verdicts that a run wrote, none where it came to none. UsageError when they are broken."""
+    return _kept(run_dir / "verdicts.json", list[Verdict]) or []
+
+
+def accounting_of(run_dir: Path) -> Accounting | None:
+    """The account of a run, where it kept one. UsageError when it is broken."""
+    return _kept(run_dir / "accounting.json", Accounting)
+
+
+def _kept(path: Path, kind: type[T]) -> T | None:
+    try:
+        return _read(path, kind) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not what a run writes ({error})") from None
 
 
 class _Target(msgspec.Struct):
@@ -116,6 +155,10 @@ class Store:
     def save_verdicts(self, verdicts: list[Verdict]) -> None:
         """Every verdict so far."""
         self._write(self.folder / "verdicts.json", verdicts)
+
+    def save_accounting(self, accounting: Accounting) -> None:
+        """What ran so far, and why the rest did not."""
+        self._write(self.folder / "accounting.json", accounting)
 
     def _write(self, path: Path, value: Any) -> None:
         """Half a surrogate pair, which a target may have sent, is written as its escape."""

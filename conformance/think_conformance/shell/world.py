@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
+from think_conformance.errors import UsageError
 from think_conformance.shell.ledger import Ledger
 from think_conformance.shell.model_script import Scripts
 from think_conformance.shell.model_server import ModelServer
@@ -12,30 +14,45 @@ from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.recorder import Recorder
 from think_proxy.carriers.embedded import EmbeddedProxy
 
+ANY = (LOOPBACK, 0)
+
 
 class World:
     """One for a run. Cases are told apart by their name: in the marker of a prompt, in the key of an
-    effect. `seed`: what chance on the model leg is drawn from."""
+    effect. `seed`: what chance on the model leg is drawn from. `model_at`, `effects_at`: host and port where
+    a service that runs already finds them; else any on loopback."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, model_at: tuple[str, int] = ANY, effects_at: tuple[str, int] = ANY) -> None:
         self._seed = seed
+        self._model_at = model_at
+        self._effects_at = effects_at
         self._started = AsyncExitStack()
         self.model = ModelServer()
         self.ledger = Ledger()
         self.model_proxy: EmbeddedProxy
 
     async def start(self) -> None:
-        """All servers listen on loopback; none does when it raises."""
+        """All servers listen, on loopback unless told otherwise; none does when it raises. UsageError when an
+        address that was given cannot be had."""
         async with AsyncExitStack() as started:
             started.push_async_callback(self.ledger.close)
-            await self.ledger.start()
+            with _given(self._effects_at):
+                await self.ledger.start(*self._effects_at)
             started.push_async_callback(self.model.close)
             await self.model.start()
+            host, port = self._model_at
             self.model_proxy = EmbeddedProxy(
-                self.model.address, journal=_nobody, process=None, seed=self._seed, leg="model"
+                self.model.address,
+                journal=_nobody,
+                process=None,
+                seed=self._seed,
+                host=host,
+                port=port,
+                leg="model",
             )
             started.push_async_callback(self.model_proxy.close)
-            await self.model_proxy.start()
+            with _given(self._model_at):
+                await self.model_proxy.start()
             self._started = started.pop_all()
 
     async def close(self) -> None:
@@ -68,3 +85,15 @@ class World:
 
 def _nobody(kind: str, ids: dict[str, Any], payload: Any) -> None:
     """What the proxy notes outside any case concerns no history."""
+
+
+@contextmanager
+def _given(where: tuple[str, int]) -> Iterator[None]:
+    """Who chose an address is told when it cannot be had."""
+    try:
+        yield
+    except OSError as error:
+        if where == ANY:
+            raise
+        host, port = where
+        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}") from None

@@ -24,6 +24,9 @@ Leg = Literal["client", "routing", "model", "effects"]
 
 _PROFILES: tuple[str, ...] = get_args(Profile)
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+_PORTS = {"http": 80, "https": 443}
+_BARE_CLAIMS = ("core", "resume")
+"""What is asked of a service behind a URL that claims nothing."""
 
 
 class Tls(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -34,8 +37,9 @@ class Tls(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
 
 
 class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, kw_only=True):
-    """One implementation under test. Exactly one of `start` (a command) and `url` is given; only
-    what is started can be tested so far.
+    """One implementation under test. Exactly one of `start` (a command) and `url` is given. Behind a
+    `url` runs what the kit can neither start nor end; unless it was pointed at `model_listen` (and
+    `effects_listen`), HOST:PORT each, it asks a model of its own.
 
     `{python}` in `prepare`, `start` and `defects_command` is the interpreter that runs the kit. `prepare`
     is run to its end before a run starts the target for the first time. `cwd` is relative
@@ -67,6 +71,8 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     defects_command: list[str] = []
     defect_args: list[str] = []
     facts: bool = False
+    model_listen: str | None = None
+    effects_listen: str | None = None
 
     def __post_init__(self) -> None:
         if self.start is None and self.url is None:
@@ -89,11 +95,27 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
         _check_path(self.path)
         if self.url is not None:
             _check_url(self.url)
+        for key in ("model_listen", "effects_listen"):
+            _check_listen(key, getattr(self, key), self.url)
+        if self.url is not None and "model" in self.legs and self.model_listen is None:
+            raise ValueError("`legs` names model: behind a `url` that needs `model_listen`")
 
     @property
     def kind(self) -> Literal["command", "url"]:
         """Whether the kit starts the target, or only dials it."""
         return "url" if self.start is None else "command"
+
+    @property
+    def service(self) -> tuple[str, int]:
+        """Host and port behind the URL."""
+        parts = urlsplit(self.url or "")
+        assert parts.hostname is not None, "only where there is a URL"
+        return parts.hostname, parts.port or _PORTS[parts.scheme]
+
+    @property
+    def secure(self) -> bool:
+        """Whether the URL speaks TLS."""
+        return (self.url or "").startswith("https:")
 
     def path_of(self, instance: str) -> str:
         """The path of one agent instance; the name is one segment, whatever it holds (WIRE-18)."""
@@ -121,7 +143,8 @@ def load_target(spec: str) -> Target:
 
 def _of_url(url: str) -> Target:
     try:
-        return _settled(Target(name=urlsplit(url).netloc, agent="conformance-agent", url=url), Path())
+        name = urlsplit(url).netloc
+        return _settled(Target(name=name, agent="conformance-agent", url=url, claims=_BARE_CLAIMS), Path())
     except ValueError as error:
         raise UsageError(f"{url}: {error}") from None
 
@@ -149,6 +172,9 @@ def _parse(text: str, where: str, folder: Path) -> Target:
     for key in [*tables, *table]:
         if key in tables or key not in known:
             raise UsageError(f"{where}: unknown key `{key}`{suggest(key, known)}")
+    if "url" in table:
+        table.setdefault("claims", _BARE_CLAIMS)
+        table.setdefault("legs", ("client", "model") if "model_listen" in table else ("client",))
     try:
         return _settled(msgspec.convert(table, Target), folder)
     except ValueError as error:
@@ -189,7 +215,30 @@ def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"`{url}` is no target URL: give ws://HOST:PORT, wss://, http:// or https://")
+    if parts.username is not None:
+        raise ValueError("the URL holds a name or password: give them as `headers` in a target file")
     try:
         _ = parts.port
     except ValueError as error:
         raise ValueError(f"`{url}` is no target URL: {error}") from None
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT, [HOST]:PORT or a port alone, which is loopback. ValueError."""
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"`{text}` is no address: give HOST:PORT, such as 127.0.0.1:18080")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def _check_listen(key: str, given: str | None, url: str | None) -> None:
+    if given is None:
+        return
+    if url is None:
+        raise ValueError(f"`{key}` is for a `url`: what is started is told where by its environment")
+    try:
+        _, port = address(given)
+    except ValueError as error:
+        raise ValueError(f"`{key}`: {error}") from None
+    if port == 0:
+        raise ValueError(f"`{key}` is {given}: give the port that the service was told")

@@ -3,7 +3,8 @@
 The table does not know which side we play: both sides of a connection obey it. It is kept per
 request id; a cell that is not there breaks the statement in `BROKEN`. What a table cannot say
 stands in counters: a replay needs an ack or a send of its id (WIRE-44, WIRE-58), terminals are
-bounded by them (WIRE-209), chunks are numbered without gaps (WIRE-83).
+bounded by them (WIRE-209), chunks are numbered without gaps (WIRE-83). A client may send and ack in
+every state; what it must not is ask what could not be run (WIRE-50) or twice before it has its answer.
 
 What it cannot see: other connections. So "exactly one terminal per turn" is not decided here.
 Frames that cross on the wire are legal in the order of either side.
@@ -16,6 +17,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from think_conformance.wire.codec import loads
 from think_conformance.wire.frames import (
     ChatRequest,
     ChatResponse,
@@ -166,7 +168,7 @@ class Session:
         """The next frame of this connection; what it violates, if anything."""
         named = event_of(frame)
         problem = self._step(*named, frame) if named else None
-        problem = problem or self._answers(frame) or self._identifies(frame)
+        problem = problem or _cannot_run(frame) or self._answers(frame) or self._identifies(frame)
         return Violation(*problem, named[1] if named else None) if problem else None
 
     def state(self, request: str) -> State:
@@ -204,11 +206,9 @@ class Session:
         """Questions that name themselves, probes and calls, are answered once each."""
         match frame:
             case ResumeRequest(probe_id=str(probe)):
-                _make_room(self._asked)
-                self._asked["probe", probe] += 1
+                return self._asks("probe", probe, "WIRE-102")
             case RpcRequest(id=call):
-                _make_room(self._asked)
-                self._asked["rpc", call] += 1
+                return self._asks("rpc", call, "WIRE-30")
             case StreamResuming(probe_id=str(probe)) | StreamPending(probe_id=str(probe)):
                 return self._answered("probe", probe, "WIRE-102")
             case ResumeNone(probe_id=str(probe)):
@@ -217,6 +217,12 @@ class Session:
                 more_follows = frame.success and frame.done is False
                 return self._answered("rpc", call, "WIRE-30", last=not more_follows)
         return None
+
+    def _asks(self, kind: str, ident: str, spec: str) -> Problem | None:
+        again = (kind, ident) in self._asked
+        _make_room(self._asked)
+        self._asked[kind, ident] += 1
+        return (spec, f"{kind} `{ident}` is asked again before its answer") if again else None
 
     def _answered(self, kind: str, ident: str, spec: str, last: bool = True) -> Problem | None:
         if (kind, ident) not in self._asked:
@@ -270,6 +276,19 @@ def _response_event(frame: ChatResponse) -> Event:
     if frame.replay_complete:
         return "replay-complete"
     return "replay-chunk" if frame.replay else "chunk"
+
+
+def _cannot_run(frame: Frame) -> Problem | None:
+    if not isinstance(frame, ChatRequest):
+        return None
+    if frame.init.method != "POST":
+        return "WIRE-50", f"a request by {frame.init.method}, which is not POST"
+    try:
+        body = loads(frame.init.body or "")
+    except ValueError:
+        return "WIRE-50", "a request whose body is not JSON"
+    listed = isinstance(body, dict) and isinstance(body.get("messages"), list)
+    return None if listed else ("WIRE-50", "a request without an array of messages")
 
 
 def _starts_replay(r: _Request, event: Event) -> bool:

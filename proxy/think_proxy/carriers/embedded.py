@@ -7,6 +7,7 @@ plan armed may strike what the leg is made of, messages of WebSockets or exchang
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -25,8 +26,9 @@ CLOSE_S = 2.0
 
 
 class EmbeddedProxy:
-    """upstream: host and port. journal: where records go, unless `arm` names another place. process:
-    does the process actions; without it plans that need them are refused. port 0: any free one."""
+    """upstream: host and port; `tls`: spoken there, and only there. journal: where records go, unless `arm`
+    names another place. process: does the process actions; without it plans that need them are refused.
+    port 0: any free one."""
 
     def __init__(
         self,
@@ -38,8 +40,10 @@ class EmbeddedProxy:
         host: str = "127.0.0.1",
         port: int = 0,
         leg: Leg = "client",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._upstream = upstream
+        self._tls = tls
         self._journal = journal
         self._process = process
         self._address = (host, port)
@@ -99,7 +103,7 @@ class EmbeddedProxy:
             await asyncio.wait_for(self._idle.wait(), CLOSE_S)
 
     def _accept(self) -> Side:
-        relay = Relay(self, self._upstream)
+        relay = Relay(self, self._upstream, self._tls)
         self._relays.add(relay)
         self._idle.clear()
         return relay.client

@@ -1,13 +1,15 @@
 """One connection through the proxy: two TCP sides, and a lane for each direction between them.
 
 Without a fault everything passes unchanged and in order, the ending too: FIN as FIN (one direction
-at a time), RST as RST. A lane that cannot go on stops reading, so that memory stays bounded.
+at a time), RST as RST. A lane that cannot go on stops reading, so that memory stays bounded. Behind TLS
+upstream, which knows no end of one direction alone, the end of one is the end of both.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 import sys
 from collections.abc import Callable
@@ -123,7 +125,7 @@ class Side(asyncio.Protocol):
         self._heard_end = True
         self.lane.end("fin")
         self._close_if_over()
-        return True  # the other direction goes on
+        return self.transport.can_write_eof()  # then the other direction goes on
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connected = self.writable = False
@@ -153,6 +155,9 @@ class Side(asyncio.Protocol):
         if not self.connected or self._said_end or self._resetting:
             return
         self._said_end = True
+        if not self.transport.can_write_eof():
+            self.transport.close()
+            return
         try:
             self.transport.write_eof()
         except OSError:  # the peer has reset, and the loop does not know yet
@@ -293,7 +298,7 @@ class Lane:
 class Relay:
     """A client's connection and the upstream connection made for it."""
 
-    def __init__(self, owner: Owner, upstream: tuple[str, int]) -> None:
+    def __init__(self, owner: Owner, upstream: tuple[str, int], tls: ssl.SSLContext | None) -> None:
         self.owner = owner
         self.reader = owner.reader()
         self.client = Side(self, self._connect)
@@ -301,6 +306,7 @@ class Relay:
         self.up = Lane(self, "up", self.client, self.upstream)
         self.down = Lane(self, "down", self.upstream, self.client)
         self._address = upstream
+        self._tls = tls
         self._connecting: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -371,7 +377,7 @@ class Relay:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_S):
-                await loop.create_connection(lambda: self.upstream, *self._address)
+                await loop.create_connection(lambda: self.upstream, *self._address, ssl=self._tls)
         except (OSError, TimeoutError) as error:
             self.owner.unreachable(str(error) or "no answer to the connect")
             self.reset()

@@ -48,7 +48,7 @@ class Agent:
         self._name, self._kind = name, kind
         self._make_application = application
         self._policies = policies or Policies()
-        self._handshake = Handshake(self._policies.replays)
+        self._handshake = Handshake(self._policies)
         self._orders = Orders()
         self._restore(Rows())
 
@@ -89,6 +89,7 @@ class Agent:
                 self._on_connected(conn)
             case Disconnected(conn):
                 self._handshake.leave(conn)
+                self._life.lost()
             case Received(conn, frame):
                 if conn in self._handshake:
                     self._on_frame(conn, frame)
@@ -125,9 +126,10 @@ class Agent:
             case Unreadable(type="cf_agent_use_chat_request", id=str(request_id)):
                 self._refuse(conn, request_id, frame.detail)
             case CancelRequest(id=request_id):
-                self._life.cancel(request_id)
+                self._life.cancel(conn, request_id)
             case ResumeRequest(probe_id=probe_id):
                 self._orders.do(*self._handshake.probe(conn, probe_id, self._life.situation))
+                self._life.revive()
             case ResumeAck(id=request_id):
                 self._orders.do(*self._handshake.ack(conn, request_id, self._life.situation))
             case ChatClear():

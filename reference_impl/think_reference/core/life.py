@@ -7,7 +7,7 @@ Owns the stored turns and messages and the one turn that runs (turn lifecycle se
 from __future__ import annotations
 
 from think_conformance.wire.chunks import settled
-from think_conformance.wire.frames import ChatClear, ChatMessages, ChatRecovering, Message, Outcome
+from think_conformance.wire.frames import ChatMessages, ChatRecovering, Message, Outcome
 from think_reference.core.application import Application
 from think_reference.core.effects import (
     AbortWork,
@@ -83,7 +83,7 @@ class Life:
     @property
     def recovering_root(self) -> str | None:
         """The turn that newcomers are told is recovering (WIRE-99)."""
-        for turn in self.turns.unended():
+        for turn in self._policies.recovering(self.turns):
             if turn.run and self._orders.now - turn.evaluated_at < RECOVERING_FRESH_S:
                 return turn.root
         return None
@@ -145,11 +145,14 @@ class Life:
         self._stream = Stream(turn, base, self.transcript.call_ids)
         self._orders.do(*self._handshake.opened(turn.id))
         self._show(turn, self._stream.open())
+        if repeated := self._policies.repeats(base):
+            self._show(turn, self._stream.say("text", repeated))
         self._ask(self._stream)
 
     def _ask(self, stream: Stream) -> None:
         prompt = prompt_for(stream.turn, self.transcript, stream.message)
-        self._orders.do(CallModel(stream.turn.id, prompt, described(self._application.tools)))
+        asked = self._policies.prompt(prompt)
+        self._orders.do(CallModel(stream.turn.id, asked, described(self._application.tools)))
 
     # ---- an answer, step by step -------------------------------------------------------------
 
@@ -172,6 +175,8 @@ class Life:
                 self._go_on(stream)
             case ModelDelta() | ModelToolInput() | ModelToolCall():
                 self._show(stream.turn, self._said(stream, event))
+                if isinstance(event, ModelDelta) and self._policies.obeys(event.text):
+                    self._stop()
 
     def _said(self, stream: Stream, event: ModelDelta | ModelToolInput | ModelToolCall) -> list[AddChunk]:
         match event:
@@ -200,7 +205,8 @@ class Life:
     def _send_chunks(self, turn: Turn, chunks: list[AddChunk]) -> None:
         withheld = self._handshake.withheld
         for chunk in chunks:
-            self._orders.do(Broadcast(chunk_frame(chunk, continuation=turn.continuation), withheld))
+            for frame in self._policies.live(chunk_frame(chunk, continuation=turn.continuation)):
+                self._orders.do(Broadcast(frame, withheld))
 
     # ---- ends --------------------------------------------------------------------------------
 
@@ -210,33 +216,34 @@ class Life:
         """End the running turn: answer, outcome and record in one transaction, then the frames in
         the order of WIRE-93. `last` chunks are stored as part of the answer, not of a log."""
         assert self._running is not None, "only a running turn ends here"
+        outcome = self._policies.outcome(outcome)
+        in_band = in_band and outcome == "error"
         turn = self._running.ended(outcome, error)
         stream = self._stream
         answered = stream is not None and (stream.has_content or outcome == "completed")
         writes: list[Write] = [PutTurn(turn)]
         if stream is not None and answered:
-            writes.append(self.transcript.store_answer(settled(stream.message), turn.anchor))
+            writes += self._policies.stores(self.transcript, settled(stream.message), turn.anchor)
         self.turns.put(turn)
         self._orders.persist(*writes, *self._record(turn, tuple(stream.log) if stream else ()))
         self._send_chunks(turn, last or [])
         if in_band:
             self._orders.tell_all(error_frame(turn))
-        if answered:
-            self._orders.tell_all(self.transcript_frame())
         self._running = self._stream = None
-        self._tell_end(turn, told=in_band)
+        self._tell_end(turn, self.transcript_frame() if answered else None, told=in_band)
         self._orders.do(*self._handshake.settled())
         self.advance()
 
-    def _tell_end(self, turn: Turn, *, told: bool = False) -> None:
-        self._orders.tell_all(*self._policies.terminals(terminal_frame(turn, told=told)))
+    def _tell_end(self, turn: Turn, answer: ChatMessages | None = None, *, told: bool = False) -> None:
+        terminals = self._policies.terminals(terminal_frame(turn, told=told))
+        self._orders.tell_all(*self._policies.closing([*([answer] if answer else []), *terminals]))
         if turn.run:
             self._orders.tell_all(ChatRecovering(recovering=False, id=turn.root))
 
     def _record(self, turn: Turn, log: tuple[str, ...]) -> list[Write]:
         """Keep the chunks of a failed turn as the terminal record; drop those of any other (TURN-152)."""
         forgotten = self._forget_failure()
-        if turn.outcome != "error":
+        if not self._policies.recorded(turn):
             return [DropChunks(turn.id), *forgotten]
         self._failure = Failure(turn, log)
         return [*forgotten, PutMeta("failure", turn.id)]
@@ -247,15 +254,17 @@ class Life:
         failed, self._failure = self._failure, None
         return [DropChunks(failed.turn.id), DropMeta("failure")]
 
-    def cancel(self, request_id: str) -> None:
+    def cancel(self, conn: int, request_id: str) -> None:
         """Stop the turn of this request, whichever of its runs is named (WIRE-155)."""
         named = self.turns.get(request_id)
-        turn = self.turns.newest_run(named) if named is not None else None
-        if turn is None or turn.state == "ended":
+        if named is None:
+            self._orders.do(*self._policies.stray_cancel(conn, request_id))
+            return
+        turn = self.turns.newest_run(named)
+        if turn.state == "ended" or not self._policies.stops(named):
             return
         if self._running is not None and turn.id == self._running.id:
-            self._stop_work()
-            self._end("aborted")
+            self._stop()
             return
         turn = turn.ended("aborted")
         self.turns.put(turn)
@@ -267,13 +276,28 @@ class Life:
         self._stop_work()
         running, waiting = self._running, self.turns.waiting
         self._running = self._stream = self._failure = None
-        self.turns, self.transcript = Turns(), Transcript()
+        self.turns, self.transcript = Turns(), self._policies.cleared(self.transcript)
         self._orders.persist(ClearChat(), DropMeta("failure"))
-        self._orders.do(Broadcast(ChatClear(), frozenset({conn})))
+        self._orders.do(*self._policies.clears(conn))
         ended = [running.ended("aborted")] if running is not None else []
         for turn in [*ended, *(t.ended("skipped") for t in waiting)]:
             self._tell_end(turn)
         self._orders.do(*self._handshake.settled())
+
+    def lost(self) -> None:
+        """A connection was lost; the turn goes on (TURN-17)."""
+        if self._running is not None and self._policies.loss(self._running):
+            self._stop()
+
+    def revive(self) -> None:
+        """Somebody asked for a stream; nothing starts by that (WIRE-113)."""
+        if (turn := self._policies.revived(self.turns)) is not None:
+            self.accept(turn, [])
+            self.advance()
+
+    def _stop(self) -> None:
+        self._stop_work()
+        self._end("aborted")
 
     def _stop_work(self) -> None:
         if self._stream is not None:
@@ -298,6 +322,7 @@ class Life:
             moved_on=moved_on,
             now=self._orders.now,
         )
+        decided = self._policies.handover(decided)
         writes: list[Write] = [PutTurn(decided.ended)]
         self.turns.put(decided.ended)
         if decided.partial is not None:

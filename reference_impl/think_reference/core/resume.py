@@ -5,7 +5,7 @@ Nothing here starts, stops or changes a turn (WIRE-113).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from think_conformance.wire.frames import (
     StreamResuming,
 )
 from think_reference.core.effects import Effect, Replay, Send
+from think_reference.core.policies import Policies
 from think_reference.core.queue import Turns
 from think_reference.core.stream import (
     Failure,
@@ -45,10 +46,10 @@ class Situation(Struct, frozen=True):
 
 
 class Handshake:
-    """The connections of one agent and where each stands. `replays` makes the effects of a replay."""
+    """The connections of one agent and where each stands."""
 
-    def __init__(self, replays: Callable[[Replay], list[Effect]]) -> None:
-        self._replays = replays
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
         self._standing: dict[int, Standing] = {}
 
     def __contains__(self, conn: object) -> bool:
@@ -57,7 +58,8 @@ class Handshake:
     @property
     def withheld(self) -> frozenset[int]:
         """The connections that get no live chunks now."""
-        return frozenset(c for c, standing in self._standing.items() if standing == "offered")
+        offered = (c for c, standing in self._standing.items() if standing == "offered")
+        return self._policies.withheld(offered)
 
     def leave(self, conn: int) -> None:
         """Forget a connection."""
@@ -68,6 +70,7 @@ class Handshake:
     ) -> list[Effect]:
         """What a newcomer is told of the chat (WIRE-97 ... WIRE-100)."""
         self._standing[conn] = "attached"
+        greeting: list[Effect]
         if now.stream is not None:
             greeting = [self._offer(conn, now.stream.turn.id)]
         else:
@@ -75,24 +78,27 @@ class Handshake:
             greeting = [*pending, Send(conn, ChatMessages(messages=transcript, connect=True))]
         if recovering is not None:
             greeting.append(Send(conn, ChatRecovering(recovering=True, id=recovering)))
-        return list(greeting)
+        return self._policies.greeting(greeting)
 
     def probe(self, conn: int, probe_id: str | None, now: Situation) -> list[Effect]:
         """The one direct answer to a resume request, in the order of WIRE-101."""
+        return self._policies.answers([self._answer(conn, probe_id, now)])
+
+    def _answer(self, conn: int, probe_id: str | None, now: Situation) -> Send:
         if now.stream is not None:
-            return [self._offer(conn, now.stream.turn.id, probe_id)]
+            return self._offer(conn, now.stream.turn.id, probe_id)
         if now.failure is not None:
-            return [Send(conn, StreamResuming(id=now.failure.turn.id, probe_id=probe_id))]
+            return Send(conn, StreamResuming(id=now.failure.turn.id, probe_id=probe_id))
         if now.pending is not None:
-            return [self._park(conn, now.pending.id, probe_id)]
-        return [Send(conn, ResumeNone(reason="idle", probe_id=probe_id))]
+            return self._park(conn, now.pending.id, probe_id)
+        return Send(conn, ResumeNone(reason="idle", probe_id=probe_id))
 
     def ack(self, conn: int, request_id: str, now: Situation) -> list[Effect]:
         """Replay what was acked, or tell how it ended (WIRE-104 ... WIRE-111)."""
         if now.stream is not None and now.stream.turn.id != request_id:
             turn = now.turns.get(request_id)
             if turn is None or turn.root != now.stream.turn.root:
-                return []  # WIRE-107
+                return self._policies.stray_ack(conn, request_id)
         return self.resend(conn, request_id, now)
 
     def resend(self, conn: int, request_id: str, now: Situation) -> list[Effect]:
@@ -116,7 +122,8 @@ class Handshake:
 
     def opened(self, request_id: str) -> list[Effect]:
         """A stream opened: offer it to those that wait for it (WIRE-103)."""
-        return [self._offer(c, request_id) for c, standing in self._standing.items() if standing == "parked"]
+        waiting = [c for c, standing in self._standing.items() if standing == "parked"]
+        return self._policies.calls([self._offer(c, request_id) for c in waiting])
 
     def settled(self) -> list[Effect]:
         """The turn ended: nothing is offered any more, and who still waits is released (WIRE-103)."""
@@ -143,4 +150,4 @@ class Handshake:
         return Send(conn, StreamPending(id=request_id, probe_id=probe_id))
 
     def _replay(self, conn: int, turn: Turn, chunks: Iterable[str]) -> list[Effect]:
-        return self._replays(Replay(conn, turn.id, tuple(chunks), turn.continuation))
+        return self._policies.replays(Replay(conn, turn.id, tuple(chunks), turn.continuation))

@@ -121,9 +121,14 @@ class Transcript:
         writes: list[Write] = []
         first = self._order.index(anchor) + 1
         while self._behind(anchor) > first:
-            del self._by_id[self._order.pop(first)]
-            writes.append(DeleteMessage(first))
+            writes.append(self.drop(self._order[first]))
         return writes
+
+    def drop(self, message_id: str) -> Write:
+        """Take one message off the path."""
+        place = self._order.index(message_id)
+        del self._by_id[self._order.pop(place)]
+        return DeleteMessage(place)
 
     def _behind(self, anchor: str | None) -> int:
         if anchor not in self._by_id:

@@ -1,7 +1,7 @@
 """Reads run directories and writes reports into them.
 
-A run directory holds env.json, verdicts.json and cases/<case>/history.jsonl. Whatever of it is missing
-or broken is a UsageError of one line that names the file.
+A run directory holds env.json, verdicts.json, accounting.json and cases/<case>/history.jsonl. Whatever of it
+is missing or broken is a UsageError of one line that names the file.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from think_conformance.accounting import Accounting
 from think_conformance.baseline import Compared
 from think_conformance.catalogue.model import requirements
 from think_conformance.errors import UsageError
@@ -26,12 +27,13 @@ T = TypeVar("T")
 
 def report(run_dir: Path) -> RunReport:
     """The report of a run directory, finished or not; no verdicts yet are none."""
-    verdicts = run_dir / "verdicts.json"
+    verdicts, accounting = run_dir / "verdicts.json", run_dir / "accounting.json"
     return build(
         _read(run_dir / "env.json", Environment),
         _read(verdicts, list[Compared]) if verdicts.exists() else [],
         histories(run_dir),
         requirements(),
+        _read(accounting, Accounting) if accounting.exists() else None,
     )
 
 

@@ -37,6 +37,7 @@ def test_operations_are_numbered_and_say_when() -> None:
             {"do": "connect", "client": "a"},
             {"do": "send", "client": "a", "turn": "t1", "text": "Hi.", "echo": "own-ids"},
             {"do": "stop", "client": "a", "turn": "t1", "after": {"seen": saw_delta("b", 2)}},
+            {"do": "stop", "client": "b", "turn": "t1", "newest": True},
             {"do": "wait", "after": {"fault": "crash", "fired": "cut"}},
             {"do": "open-gate", "gate": "g", "after": {"seen": {"kind": "model-call", "nth": 3}}},
         ],
@@ -45,8 +46,9 @@ def test_operations_are_numbered_and_say_when() -> None:
         "1. a connects",
         '2. a sends turn t1: "Hi.", repeating the conversation under own ids',
         "3. a stops turn t1, once b has received its 2nd text-delta chunk",
-        "4. wait until fault `cut` has fired and fault `crash` is over",
-        "5. gate `g` opens, once the model is called for the 3rd time",
+        "4. b stops turn t1, under the id it was shown last",
+        "5. wait until fault `cut` has fired and fault `crash` is over",
+        "6. gate `g` opens, once the model is called for the 3rd time",
     ]
 
 

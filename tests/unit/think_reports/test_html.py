@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HISTORIES, HOSTILE, KNOWN, infested, known, sample
+from sample_run import CATALOGUE, ENVIRONMENT, HISTORIES, HOSTILE, KNOWN, infested, known, partly, sample
+from think_conformance.accounting import CUT_SHORT, Accounting
 from think_conformance.baseline import Compared
 from think_conformance.checkers.base import State, Verdict
 from think_reports.html import at_most, bound, needs_a_look, render
@@ -215,3 +216,22 @@ def test_a_folder_with_blanks_is_quoted() -> None:
 def test_verdicts_beyond_three_links_are_counted() -> None:
     verdicts = [Verdict("A-1", f"case{n}", "failed", "no") for n in range(5)]
     assert "and 2 more 5 of 5" in page(build(ENVIRONMENT, verdicts, [], CATALOGUE)).text
+
+
+def test_what_did_not_run_is_told_by_its_reason_and_needs_no_look() -> None:
+    report = partly()
+    assert list(needs_a_look(report)) == []
+    words = " ".join(" ".join(Page(render(report, {}, "run")).words).split())
+    assert "2 of 4 ran" in words
+    assert "late the time was up" in words
+    assert "far needs: leg routing" in words
+    assert "scored by revision 1" in words
+    assert "seed several" in words
+    assert "think-conformance replay" not in words
+    assert words.count("· unscored") == 1
+
+
+def test_a_case_that_was_begun_when_the_run_was_cut_short_gets_a_look() -> None:
+    account = Accounting(total=2, selected=2, ran=0, not_run={CUT_SHORT: ["stop", "kill"]})
+    report = build(ENVIRONMENT, [], HISTORIES, CATALOGUE, account)
+    assert [case for case, _ in needs_a_look(report)] == ["kill", "stop"]

@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from sample_run import HOSTILE, infested, known, sample
+from sample_run import HOSTILE, infested, known, partly, sample
 from think_reports.json_out import render
 from think_reports.model import RunReport
 from think_reports.schema import schema
@@ -43,3 +43,15 @@ def test_a_known_failure_carries_its_entry_and_satisfies_the_published_schema() 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_content_satisfies_the_published_schema(kind: str) -> None:
     jsonschema.validate(json.loads(render(infested(HOSTILE[kind]))), json.loads(schema()))
+
+
+def test_the_account_of_a_run_is_for_machines_too() -> None:
+    results = json.loads(render(partly()))
+    assert results["accounting"] == {
+        "total": 9,
+        "selected": 4,
+        "ran": 2,
+        "not_run": {"needs: leg routing": ["far"], "the time was up": ["late"]},
+    }
+    assert [r["scored"] for r in results["requirements"]] == [True, False]
+    jsonschema.validate(results, json.loads(schema()))

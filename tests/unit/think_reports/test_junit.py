@@ -6,7 +6,7 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, known, sample
+from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, history, infested, known, partly, sample
 from think_conformance.checkers.base import WORST_FIRST, State, Verdict
 from think_reports.junit import render
 from think_reports.model import build
@@ -101,3 +101,17 @@ def test_hostile_content_is_valid_xml_and_stays_content(kind: str) -> None:
     assert len(list(root.iter("testcase"))) == 4
     if kind == "script":
         assert HOSTILE[kind] in str(root.find(".//failure").get("message"))  # type: ignore[union-attr]
+
+
+def test_what_does_not_score_fails_nothing() -> None:
+    root = xml.fromstring(render(partly()))
+    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5",
+        "failures": "0",
+        "errors": "1",
+        "skipped": "3",
+    }
+    skipped = root.find(".//testcase[@name='A-2 stop']/skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "unscored; told too late"
+    assert root.find(".//property[@name='seed']").get("value") == "several"  # type: ignore[union-attr]

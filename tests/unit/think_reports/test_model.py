@@ -18,6 +18,7 @@ from sample_run import (
     history,
     infested,
     known,
+    partly,
     sample,
     terminal,
 )
@@ -136,6 +137,23 @@ def test_an_unknown_requirement_is_one_line() -> None:
         build(ENVIRONMENT, [Verdict("Z-9", "stop", "passed")], [], CATALOGUE)
 
 
+def test_what_is_newer_than_the_revision_is_shown_and_does_not_count() -> None:
+    report = partly()
+    assert [(r.id, r.state, r.scored) for r in report.requirements] == [
+        ("WIRE-85", "inconclusive", True),
+        ("A-2", "failed", False),
+    ]
+    assert report.summary == {"inconclusive": 1}
+    assert report.revision == 1
+    states = {case.case: (case.state, case.not_run) for case in report.cases}
+    assert states == {
+        "stop": ("passed", ""),
+        "kill": ("not-applicable", ""),
+        "late": ("inconclusive", "the time was up"),
+        "far": ("not-applicable", "needs: leg routing"),
+    }
+
+
 def test_histories_are_read_one_at_a_time() -> None:
     alive: list[str] = []
 
@@ -164,6 +182,7 @@ def test_every_text_of_a_report_is_plain_and_bounded(kind: str) -> None:
         elif isinstance(value, dict | list):
             for item in value.values() if isinstance(value, dict) else value:
                 yield from texts(item)
+            yield from value if isinstance(value, dict) else ()
 
     found = list(texts(msgspec.to_builtins(infested(HOSTILE[kind]))))
     assert len(found) > 20

@@ -5,7 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from sample_run import CATALOGUE, ENVIRONMENT, HOSTILE, KNOWN, history, infested, known, sample
+from sample_run import (
+    CATALOGUE,
+    ENVIRONMENT,
+    HISTORIES,
+    HOSTILE,
+    KNOWN,
+    VERDICTS,
+    history,
+    infested,
+    known,
+    partly,
+    sample,
+)
+from think_conformance.accounting import Accounting
 from think_conformance.baseline import Compared
 from think_conformance.checkers.base import State, Verdict
 from think_reports.model import build
@@ -157,3 +170,31 @@ def test_every_judged_requirement_has_a_line_in_the_table() -> None:
     assert "failed          A-1        MUST   core           2 cases" in lines
     assert "inconclusive    B-1        MUST   resume         2 cases" in lines
     assert [line.split()[1] for line in lines[2:6]] == list(CATALOGUE)
+
+
+def test_what_was_selected_is_accounted_for() -> None:
+    lines = render(partly()).splitlines()
+    assert lines[0].endswith("seeds differ, 2.5 s, scored by revision 1")
+    at = lines.index("cases: 9 in all, 4 selected, 2 ran, 2 not run")
+    assert lines[at + 1 : at + 3] == ["     1  needs: leg routing", "     1  the time was up"]
+    assert lines[-1] == (
+        "inconclusive: 1 of 1 requirement, 1 unscored, 2 of 4 cases ran, seeds differ -> exit 2"
+    )
+
+
+def test_what_does_not_score_is_told_behind_what_does() -> None:
+    text = render(partly())
+    assert "failed          A-2        MUST   core           2 cases, unscored\n" in text
+    assert "FAILED A-2 (MUST, core, unscored)\n" in text
+    assert "    stop: told too late\n" in text
+
+
+def test_cases_that_did_not_run_are_told_by_their_reason_once() -> None:
+    assert "INCONCLUSIVE: the time was up\n  WIRE-85\n" in render(partly())
+
+
+def test_where_all_ran_the_last_line_only_counts() -> None:
+    whole = Accounting(total=2, selected=2, ran=2)
+    text = render(build(ENVIRONMENT, VERDICTS, HISTORIES, CATALOGUE, whole))
+    assert "cases: 2 in all, 2 selected, 2 ran\n" in text
+    assert text.splitlines()[-1].endswith("3 cases, seed 7 -> exit 1")

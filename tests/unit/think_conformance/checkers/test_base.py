@@ -135,6 +135,17 @@ def test_a_fault_of_the_plan_that_was_not_even_armed_never_fired() -> None:
     assert (verdict.state, verdict.reason) == ("inconclusive", "the fault late never fired")
 
 
+@pytest.mark.parametrize("said", ["holds", "broken"])
+def test_what_the_kit_did_not_keep_is_nobodys_failure(said: str) -> None:
+    story = whole()
+    story.record("client", "frame-in", {"client": "a", "connection": "a.1"}, {"truncated": True, "size": 9})
+    (verdict,) = verdicts(story, found(said))
+    assert verdict.state == "inconclusive"
+    assert (
+        verdict.reason == "not all was observed: a record `frame-in` of 9 bytes is more than a history keeps"
+    )
+
+
 def test_a_model_call_outside_the_plan_is_named() -> None:
     (verdict,) = verdicts(doubtful("not of the plan"), found("holds"))
     assert verdict.reason == "a model call was not of the plan: a prompt without a marker"

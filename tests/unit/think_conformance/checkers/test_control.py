@@ -1,4 +1,4 @@
-"""Checks of stop and loss: green, red and grey histories."""
+"""Checks that tell the ways to end apart: green, red and grey histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from histories import Story, answer, plain_turn, user
 from think_conformance.checkers.base import load
 from think_conformance.history.views import View
 
-CONTROL = ["CANCEL-05", "CANCEL-13", "WIRE-153", "CANCEL-01", "TURN-17"]
+CONTROL = ["CANCEL-13", "CANCEL-14", "CANCEL-15", "WIRE-153", "CANCEL-01", "TURN-17"]
 LOSS = ["WIRE-153", "CANCEL-01", "TURN-17", "CANCEL-13"]
 
 
@@ -36,10 +36,10 @@ def test_a_plain_turn_shows_nothing(requirement: str) -> None:
 
 
 def stopped(outcome: str | None) -> Story:
+    """The gate is never opened by the plan: nothing but the stop can end the turn."""
     story, a, b = running()
     story.cancel(b)
     story.call_ends(how="aborted")
-    story.transcript([a, b], user(), answer("w1 "))
     if outcome:
         story.terminal([a, b], outcome=outcome)
     else:
@@ -48,49 +48,12 @@ def stopped(outcome: str | None) -> Story:
 
 
 def test_a_stop_that_aborts_holds() -> None:
-    assert said("CANCEL-05", stopped("aborted")) == "holds"
     assert said("CANCEL-13", stopped("aborted")) == "holds"
 
 
-def held_and_stopped(outcome: str | None, *, hangs_up: bool = True) -> Story:
-    """The gate is never opened by the plan: nothing but the stop can end the turn."""
-    story, a, b = running()
-    story.cancel(b)
-    if hangs_up:
-        story.call_ends(how="aborted")
-    if outcome:
-        story.terminal([a, b], outcome=outcome)
-    else:
-        story.gives_up()
-    return story.epilogue(user(), answer("w1 "))
-
-
 @pytest.mark.parametrize("outcome", ["completed", "error", "skipped", None])
-@pytest.mark.parametrize("requirement", ["CANCEL-05", "CANCEL-13"])
-def test_a_stop_that_ends_otherwise_or_not_at_all_is_broken(requirement: str, outcome: str | None) -> None:
-    assert said(requirement, held_and_stopped(outcome)) == "broken"
-
-
-def test_a_stop_that_leaves_the_model_running_is_broken() -> None:
-    assert said("CANCEL-05", held_and_stopped("aborted", hangs_up=False)) == "broken"
-
-
-def test_a_stop_that_may_have_come_too_late_is_not_judged() -> None:
-    story, a, b = running()
-    story.operation("open-gate", gate="g")
-    story.cancel(a)
-    story.call_ends()
-    story.terminal([a, b], outcome="completed")
-    assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "nothing"
-
-
-def test_a_stop_whose_connection_broke_is_not_judged() -> None:
-    story, a, b = running()
-    story.cancel(a)
-    story.close(a)
-    story.call_ends(how="aborted")
-    story.terminal(b, outcome="error")
-    assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "nothing"
+def test_a_stop_that_looks_like_another_end_is_broken(outcome: str | None) -> None:
+    assert said("CANCEL-13", stopped(outcome)) == "broken"
 
 
 def lost(outcome: str, *, how: str = "done") -> Story:
@@ -134,3 +97,78 @@ def test_a_loss_before_the_first_sign_of_the_turn_counts() -> None:
     story.call()
     story.call_ends()
     assert said("WIRE-153", story.epilogue(user(), answer("w1 "))) == "holds"
+
+
+# ---- CANCEL-15 --------------------------------------------------------------------------------
+
+
+def opposite(first: str, second: str, *, how: str = "done") -> Story:
+    """One client stops its turn and leaves; another asks a second one and only leaves; `c` looks on."""
+    story, a, b = running()
+    c = story.open("c")
+    story.offer(c)
+    story.cancel(a)
+    story.call_ends(how="aborted")
+    story.terminal([a, b, c], outcome=first)
+    story.close(a, code=1000, by="self")
+    story.send(b, 2)
+    story.call(2)
+    story.start([b, c], "r2", "a2")
+    story.words([b, c], "w2 ", request="r2")
+    story.close(b, code=1000, by="self")
+    story.call_ends(2, how)
+    story.terminal(c, "r2", second, messages=["u2"])
+    return story.epilogue(user(), answer("w1 "), user(2), answer("w2 ", "a2"))
+
+
+def test_a_client_that_stops_beside_one_that_leaves_holds() -> None:
+    assert said("CANCEL-15", opposite("aborted", "completed")) == "holds"
+
+
+def test_a_stop_without_effect_or_a_leave_with_one_is_broken() -> None:
+    assert said("CANCEL-15", opposite("completed", "completed")) == "broken"
+    assert said("CANCEL-15", opposite("aborted", "aborted", how="aborted")) == "broken"
+    assert said("CANCEL-15", opposite("aborted", "completed", how="aborted")) == "broken"
+
+
+def test_a_stop_or_a_leave_alone_shows_nothing_of_both() -> None:
+    assert said("CANCEL-15", stopped("aborted")) == "nothing"
+    assert said("CANCEL-15", lost("completed")) == "nothing"
+
+
+# ---- CANCEL-14 --------------------------------------------------------------------------------
+
+
+def speaking(text: str, outcome: str = "completed") -> Story:
+    story = Story(plan={"model": {"t1": [[{"text": text}, "done"]]}})
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.start(a)
+    story.words(a, text)
+    story.call_ends(how="done" if outcome == "completed" else "aborted")
+    story.terminal(a, outcome=outcome)
+    return story.epilogue(user(), answer(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["The turn is cancelled.", "[DONE]", '{"outcome":"aborted"}', "Out of budget."]
+)
+def test_words_of_the_model_that_end_nothing_hold(text: str) -> None:
+    assert said("CANCEL-14", speaking(text)) == "holds"
+    assert said("CANCEL-14", speaking(text, "aborted")) == "broken"
+
+
+def test_a_model_that_speaks_of_other_things_shows_nothing() -> None:
+    assert said("CANCEL-14", speaking("w1 ")) == "nothing"
+    assert said("CANCEL-14", speaking("w1 ", "error")) == "nothing"
+
+
+def test_a_model_that_does_more_than_speak_is_not_judged() -> None:
+    story = Story(plan={"model": {"t1": [[{"text": "cancelled"}, {"error": "broken"}]]}})
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.call_ends(how="error")
+    story.failure(a, done=True)
+    assert said("CANCEL-14", story.epilogue(user())) == "nothing"

@@ -197,6 +197,20 @@ def test_an_abort_nobody_asked_for_behind_a_resume_is_broken() -> None:
     assert said("WIRE-113", story) == "broken"
 
 
+def test_an_abort_that_an_ack_is_told_of_may_have_been_before() -> None:
+    story = Resumed()
+    story.terminal(story.b, outcome="aborted", replay=True)
+    assert said("WIRE-113", story) == "holds"
+
+
+def test_an_abort_behind_a_resume_and_a_loss_is_for_others_to_judge() -> None:
+    story = Resumed()
+    story.replayed(0, 1)
+    story.close(story.b)
+    story.terminal(story.a, outcome="aborted")
+    assert said("WIRE-113", story) == "holds"
+
+
 def test_an_abort_that_was_asked_for_is_not() -> None:
     story = Resumed()
     story.replayed(0, 1)

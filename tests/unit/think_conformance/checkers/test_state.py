@@ -202,3 +202,44 @@ def test_recovering_is_no_end_when_the_server_is_done_either() -> None:
     name = at_the_end(story)
     story.terminal("b.1", outcome="recovering")
     assert said("KIT-12", story.end(name)) == "broken"
+
+
+# ---- WIRE-181 ---------------------------------------------------------------------------------
+
+
+def noticed(*notices: bool, stays: bool = True) -> Story:
+    """A recovered turn ends; the client that came back got these notices, the last one behind the end."""
+    story = Story()
+    a = story.open("a")
+    story.send(a)
+    story.call()
+    story.start(a)
+    story.kill(a, calls=[1])
+    story.restart()
+    a = story.open("a")
+    for recovering in notices[:-1]:
+        story.get(a, ChatRecovering(recovering=recovering, id="r1"))
+    story.terminal(a)
+    for recovering in notices[-1:]:
+        story.get(a, ChatRecovering(recovering=recovering, id="r1"))
+    if not stays:
+        story.close(a)
+    return story.epilogue(user(), answer("w1 "))
+
+
+def test_a_notice_of_recovery_that_ends_holds() -> None:
+    assert said("WIRE-181", noticed(True, False)) == "holds"
+
+
+def test_a_notice_of_recovery_that_stands_or_comes_again_is_broken() -> None:
+    assert said("WIRE-181", noticed(True, True)) == "broken"
+    assert said("WIRE-181", noticed(True)) == "broken"
+    assert said("WIRE-181", noticed(False, True)) == "broken"
+
+
+def test_a_notice_whose_end_a_lost_connection_may_have_missed_is_not_blamed() -> None:
+    assert said("WIRE-181", noticed(True, True, stays=False)) == "holds"
+
+
+def test_where_nobody_is_told_of_a_recovery_nothing_is_seen() -> None:
+    assert said("WIRE-181", noticed()) == "void"

@@ -71,7 +71,7 @@ def test_a_case_without_verdicts_needs_a_look(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-@pytest.mark.parametrize("states", [(), ("not-applicable",)])
+@pytest.mark.parametrize("states", [(), ("not-applicable",), ("inconclusive",)])
 def test_a_case_that_was_not_played_is_a_line_with_its_reason(
     states: tuple[State, ...], terminal: bool, tmp_path: Path
 ) -> None:

@@ -29,6 +29,29 @@ def test_a_prompt_of_nonsense_tells_nothing() -> None:
     assert call.unanswered == set()
 
 
+LARGE = {"truncated": True, "size": 50_000_000}
+OVERFLOWS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "a frame": ("frame-in", LARGE, "a record `frame-in` of 50000000 bytes is more than a history keeps"),
+    "a transcript": ("ok", LARGE, "a record `ok` of 50000000 bytes is more than a history keeps"),
+    "too much in all": (
+        "close",
+        {"code": 1009, "reason": "too much", "by": "self"},
+        "a connection was closed for what came on it: too much",
+    ),
+    "a close of the peer": ("close", {"code": 1009, "reason": "too much", "by": "peer"}, ""),
+    "a frame that says it was": ("frame-in", {"frame": LARGE, "size": 9}, ""),
+    "an effect that says it was": ("effect", LARGE, ""),
+}
+
+
+@pytest.mark.parametrize("what", OVERFLOWS)
+def test_a_history_tells_that_more_came_than_it_keeps(what: str) -> None:
+    kind, payload, told = OVERFLOWS[what]
+    story = Story()
+    story.record("client", kind, {"client": "a", "connection": story.open("a")}, payload)
+    assert View(story.history).overflow == told
+
+
 def test_effects_are_read_in_order() -> None:
     story = Story()
     first = story.record("effects", "effect", {"key": "case/a"}, {})

@@ -212,7 +212,7 @@ def test_a_folder_in_use_ends_the_session(play: Any) -> None:
         (("--think-baseline=x",), "*need --think-target*"),
         (("--think-target=reference", "--think-baseline=x"), "*baseline x cannot be read*"),
         (("--think-target=reference", "-n2"), "*add `-n 0`*"),
-        (("--think-target=ws://127.0.0.1:1",), "*testing a URL comes later*"),
+        (("--think-target=ws://",), "*no target URL: give ws://HOST:PORT*"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, args: tuple[str, ...], says: str) -> None:

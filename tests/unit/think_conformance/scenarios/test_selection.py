@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from think_conformance.catalogue.model import Requirement
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.plan import Plan
 from think_conformance.scenarios.base import Scenario
-from think_conformance.scenarios.selection import NESTING, by_expression, by_profile
+from think_conformance.scenarios.selection import NESTING, by_expression, by_ids, by_profile, share
 
 
 def scenario(ident: str, *exercises: str) -> Scenario:
@@ -93,3 +95,35 @@ def test_profiles_select_what_exercises_them() -> None:
 def test_an_unknown_profile_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(Unknown, match=r"profile `contrl`; did you mean `control`"):
         by_profile(SCENARIOS, ROWS, ["contrl"])
+
+
+def test_requirements_select_what_exercises_them() -> None:
+    assert [s.id for s in by_ids(SCENARIOS, ROWS, ["TURN-150"])] == ["resume.reset", "recovery.kill"]
+    assert [s.id for s in by_ids(SCENARIOS, ROWS, ["TURN-43", "CANCEL-05"])] == [
+        "recovery.kill",
+        "control.stop",
+    ]
+    assert by_ids(SCENARIOS, ROWS, []) == SCENARIOS
+
+
+def test_an_unknown_requirement_is_answered_with_the_nearest_id() -> None:
+    with pytest.raises(Unknown, match=r"requirement `turn-43`; did you mean `TURN-43`"):
+        by_ids(SCENARIOS, ROWS, ["turn-43"])
+
+
+@given(st.sets(st.text("abc.", min_size=1), max_size=40), st.integers(1, 50), st.randoms())
+def test_shares_are_disjoint_together_all_stable_and_even(names: set[str], n: int, chance: object) -> None:
+    scenarios = [scenario(name) for name in sorted(names)]
+    shares = [share(scenarios, f"{i}/{n}") for i in range(1, n + 1)]
+    dealt = [s.id for one in shares for s in one]
+    assert sorted(dealt) == sorted(names)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    shuffled = list(scenarios)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert [share(shuffled, f"{i}/{n}") for i in range(1, n + 1)] == shares
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/3", "4/3", "1/0", "-1/3", "1/3/5", "a/b", "1 / 3", "²/3"])
+def test_a_share_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="give I/N, such as 1/3"):
+        share(SCENARIOS, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -14,12 +15,14 @@ from aiohttp import web
 from think_conformance.errors import UsageError
 from think_conformance.history.op import Record
 from think_conformance.shell import client as module
-from think_conformance.shell.client import Client, Endpoint, RpcFailed
+from think_conformance.shell.client import Client, Endpoint, IllegalFrame, RpcFailed
 from think_conformance.shell.recorder import Recorder
 from think_conformance.targets.contract import Target, Tls
 from think_conformance.wire.codec import decode_client, encode
 from think_conformance.wire.frames import (
     CancelRequest,
+    ChatRequest,
+    RequestInit,
     ResumeRequest,
     RpcRequest,
     RpcResponse,
@@ -171,6 +174,39 @@ async def test_who_does_not_follow_says_nothing(agent: Agent, client: Client, re
     await client.close()
     await agent.codes.get()
     assert agent.got == []
+
+
+async def test_a_frame_that_is_too_large_to_keep_is_told_by_its_size(
+    agent: Agent, client: Client, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def large(ws: web.WebSocketResponse, request: web.Request) -> None:
+        await ws.send_str("x" * 101)
+        await idle(ws, request)
+
+    monkeypatch.setattr(module, "PAYLOAD_LIMIT", 100)
+    agent.script = large
+    await client.connect(follow=False)
+    assert (await seen(recorder, "frame-in")).payload == {"truncated": True, "size": 101}
+
+
+ILLEGAL = {
+    "no frame of a client": StreamPending(id="r1"),
+    "a field of another type": CancelRequest(id=7),  # type: ignore[arg-type]
+    "a request that could not be run": ChatRequest(id="r1", init=RequestInit("GET")),
+    "a question asked before its answer": ResumeRequest(probe_id="twice"),
+}
+
+
+@pytest.mark.parametrize("what", ILLEGAL)
+async def test_what_no_client_may_send_is_never_sent_and_the_kits_own_bug(
+    what: str, agent: Agent, client: Client, recorder: Recorder
+) -> None:
+    await client.connect(follow=False)
+    await client.send(ResumeRequest(probe_id="twice"))
+    with pytest.raises(IllegalFrame):
+        await client.send(ILLEGAL[what])
+    assert kinds(recorder) == ["dial", "open", "frame-out"]
+    assert await client.send_text(encode(ILLEGAL[what])), "a plan may say it as it stands"
 
 
 async def test_illegal_frames_are_recorded_and_survived(
@@ -442,8 +478,12 @@ def test_an_endpoint_is_made_of_target_base_and_instance() -> None:
 
 
 def test_tls_settings_become_what_is_needed_or_one_line() -> None:
-    assert Endpoint("https://h").ssl() is True
-    assert Endpoint("https://h", tls=Tls(verify=False)).ssl() is False
+    assert Endpoint("http://h", tls=Tls(ca="/none.pem")).ssl() is True
+    strict, lax = Endpoint("https://h").ssl(), Endpoint("https://h", tls=Tls(verify=False)).ssl()
+    assert isinstance(strict, ssl.SSLContext)
+    assert isinstance(lax, ssl.SSLContext)
+    assert (strict.verify_mode, strict.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert (lax.verify_mode, lax.check_hostname) == (ssl.CERT_NONE, False)
     with pytest.raises(UsageError, match=r"`tls\.ca` /none\.pem cannot be used"):
         Endpoint("https://h", tls=Tls(ca="/none.pem")).ssl()
 

@@ -1,11 +1,11 @@
-"""The conversation as a client saw it, for requests that repeat it."""
+"""What a client saw: the conversation, for requests that repeat it; the newest stream, for a stop."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from think_conformance.history.op import Record
-from think_conformance.shell.echo import conversation
+from think_conformance.shell.echo import conversation, newest_stream
 from think_conformance.wire.codec import dumps
 
 
@@ -79,3 +79,14 @@ def test_nonsense_from_the_target_is_passed_over() -> None:
 
 def test_a_stream_without_text_is_no_message() -> None:
     assert texts(conversation(history(*STREAMED[:2]), "a", "server-ids")) == [("u1", "hi")]
+
+
+def test_the_newest_stream_is_that_which_this_client_was_offered_or_shown_last() -> None:
+    offer = ("frame-in", "a", {"frame": {"type": "cf_agent_stream_resuming", "id": "r2"}})
+    others = ("frame-in", "b", {"frame": {"type": "cf_agent_stream_resuming", "id": "r3"}})
+    notice = ("frame-in", "a", {"frame": {"type": "cf_agent_chat_recovering", "id": "r4"}})
+    shown = [*STREAMED, others, notice]
+    assert newest_stream(history(*shown), "a") == "r1"
+    assert newest_stream(history(*STREAMED, offer, others), "a") == "r2"
+    assert newest_stream(history(others), "a") is None
+    assert newest_stream(history(("frame-in", "a", {"text": "no frame"})), "a") is None

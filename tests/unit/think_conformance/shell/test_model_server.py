@@ -301,3 +301,48 @@ async def test_at_every_gate_nothing_waits_to_be_written(model: ModelServer) -> 
             await asyncio.sleep(0)
     assert await ended(recorder) == "done"
     assert unwritten == [0] * 200
+
+
+class Shown:
+    """Notes of what was told, as kinds and names."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, Any]] = []
+
+    def append(self, source: str, kind: str, ids: Any = None, payload: Any = None, /) -> None:
+        self.rows.append((kind, ids))
+
+
+async def test_without_a_run_anybody_is_served_and_told(model: ModelServer, call: Caller) -> None:
+    shown = Shown()
+    model.serve_anybody(
+        {
+            "default": [[{"text": "hello"}, "done"]],
+            "t1": [[{"text": "one"}, "done"], [{"text": "two"}, "done"]],
+        },
+        shown,
+    )
+    assert await call.read("no marker") == "hello."
+    assert await call.read("[[any/t1]]") == "one."
+    assert await call.read("[[other/t1]]") == "two."
+    assert await call.read("[[other/t1]]") == "two."
+    assert await call.read("[[any/t9]]") == "hello."
+    assert shown.rows[:2] == [
+        ("model-call", {"marker": "default/default", "call": 1}),
+        ("model-end", {"marker": "default/default", "call": 1}),
+    ]
+    assert (await call("[[any/t1]]", stream=False)).status == 400
+    assert shown.rows[-1] == ("fail", {})
+
+
+@pytest.mark.parametrize(
+    ("scripts", "told"),
+    [
+        ({"t1": [["done"]]}, "no script for the turn `default`"),
+        ({"default": [[{"gate": "g"}, "done"]]}, "nobody opens it"),
+        ({"default": [[{"txt": "a"}]]}, "is no step"),
+    ],
+)
+def test_without_a_run_scripts_that_cannot_be_served_are_refused(scripts: Scripts, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        ModelServer().serve_anybody(scripts, Shown())

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from think_conformance.checkers.base import Verdict
 from think_conformance.errors import UsageError
-from think_conformance.shell.order import Order, environment, options, planned
+from think_conformance.shell.order import Order, again, environment, options, planned
+from think_conformance.shell.store import Store
 
 TARGET = '[target]\nname = "mine"\nagent = "a"\nstart = ["x"]\n'
 
@@ -37,9 +39,18 @@ def test_an_expression_and_a_profile_select() -> None:
     [
         (Order(defect="two-terminal"), "did you mean `two-terminals`"),
         (Order(profiles=("resum",)), "did you mean `resume`"),
-        (Order(expression="control and not control"), "no scenario is selected"),
+        (
+            Order(profiles=("control",), expression="control and not control", ids=("TURN-150",)),
+            r"no scenario is selected: -k leaves none of \d+; loosen --profile or --id or -k",
+        ),
+        (Order(shard="200/200"), "no scenario is selected: --shard leaves none of "),
+        (Order(shard="3/2"), "--shard is 3/2: give I/N"),
+        (Order(ids=("WIRE-1044",)), "did you mean `WIRE-104`"),
+        (Order(revision=9), "unknown revision `9`"),
+        (Order(time_limit_s=0), "--time-limit is 0"),
+        (Order(time_limit_s=float("nan")), "--time-limit is nan"),
         (Order(target="refernce"), "did you mean `reference`"),
-        (Order(target="ws://127.0.0.1:1"), "testing a URL comes later"),
+        (Order(target="ws://"), "no target URL: give ws://HOST:PORT"),
         (Order(timeout_s=float("nan")), "--timeout is nan"),
         (Order(timeout_s=float("inf")), "--timeout is inf"),
         (Order(timeout_s=0), "--timeout is 0"),
@@ -51,6 +62,52 @@ def test_an_expression_and_a_profile_select() -> None:
 def test_what_does_not_exist_is_refused(order: Order, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         options(order)
+
+
+def test_what_is_asked_for_narrows_step_by_step() -> None:
+    everything = options(Order())
+    assert everything.total == len(everything.scenarios)
+    replayed = options(Order(ids=("WIRE-104",)))
+    assert all("WIRE-104" in s.exercises for s in replayed.scenarios)
+    assert replayed.total == everything.total > len(replayed.scenarios) > 1
+    shares = [options(Order(ids=("WIRE-104",), shard=f"{i}/2")).scenarios for i in (1, 2)]
+    assert sorted(s.id for one in shares for s in one) == sorted(s.id for s in replayed.scenarios)
+
+
+def run_dir(folder: Path, **env: object) -> Path:
+    store = Store(folder / "run")
+    store.save_env({"scenarios": ["resume.page-refresh", "resume.probe-when-idle"], **env})
+    store.save_verdicts(
+        [
+            Verdict("WIRE-104", "resume.page-refresh", "failed"),
+            Verdict("WIRE-102", "resume.probe-when-idle", "passed"),
+        ]
+    )
+    return store.folder
+
+
+def test_what_failed_in_a_run_is_played_again(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path)
+    assert [s.id for s in options(Order(rerun_failed=folder)).scenarios] == ["resume.page-refresh"]
+    with pytest.raises(UsageError, match=r"no scenario is selected: --rerun-failed leaves none of \d+"):
+        options(Order(rerun_failed=folder, expression="core"))
+
+
+def test_a_run_is_played_again_on_its_target_with_its_defect_and_baseline(tmp_path: Path) -> None:
+    target = {"name": "mine", "spec": "/t/mine.toml", "defect": "d"}
+    folder = run_dir(tmp_path, target=target, baseline="/t/b.toml", revision=1)
+    order = again(Order(rerun_failed=folder, jobs=3), folder)
+    assert (order.target, order.defect, order.baseline) == ("/t/mine.toml", "d", Path("/t/b.toml"))
+    assert (order.revision, order.jobs) == (1, 3)
+    assert again(Order(defect="other", baseline=Path("c")), folder).defect == "other"
+
+
+def test_a_run_that_cannot_be_played_again_says_why(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path, scenarios=["resume.page"])
+    with pytest.raises(UsageError, match="does not say which target was run: name it with --target"):
+        again(Order(), folder)
+    with pytest.raises(UsageError, match=r"unknown scenario `resume\.page`; did you mean `resume"):
+        options(Order(rerun_failed=folder))
 
 
 def test_a_defect_of_a_target_that_has_none_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from think_conformance.shell.ports import LOOPBACK, free_port, is_free, listener
+from think_conformance.shell.ports import LOOPBACK, free_port, is_free, listener, listening
 
 
 def test_a_port_is_free_until_somebody_listens() -> None:
@@ -36,3 +36,11 @@ def test_a_listener_is_known_by_its_process_group() -> None:
         assert listener(port, 2**22) == "foreign"
     with socket.create_server(("::1", port), family=socket.AF_INET6):
         assert listener(port, os.getpgrp()) == "ours"
+
+
+def test_the_ports_of_a_group_are_known() -> None:
+    with socket.create_server((LOOPBACK, 0)) as one, socket.create_server((LOOPBACK, 0)) as other:
+        ports = {one.getsockname()[1], other.getsockname()[1]}
+        assert ports <= listening(os.getpgrp())
+        assert listening(2**22) == frozenset()
+    assert not ports & listening(os.getpgrp())

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from think_conformance.accounting import Accounting
 from think_conformance.checkers.base import Verdict
 from think_conformance.errors import UsageError
 from think_conformance.plan import Plan
 from think_conformance.shell.order import planned
-from think_conformance.shell.store import Asked, Called, Store, asked_of, fresh_folder, target_of
+from think_conformance.shell.store import Asked, Called, Store, asked_of, fresh_folder, target_of, unsettled
 
 
 def test_what_is_saved_stands_where_readers_look(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_what_was_asked_of_a_run(tmp_path: Path) -> None:
     store.save_env({"seed": 1})
     assert asked_of(store.folder) == Asked()
     store.save_env({"profiles": ["core"], "scenarios": ["a.case"], "target": {"name": "mine", "spec": "x"}})
-    assert asked_of(store.folder) == Asked(("core",), ("a.case",), Called("mine"))
+    assert asked_of(store.folder) == Asked(("core",), ("a.case",), Called("mine", "x"))
     store.save_env({"profiles": 7})
     with pytest.raises(UsageError, match="what was asked of the run"):
         asked_of(store.folder)
@@ -96,3 +97,41 @@ def test_a_broken_run_is_a_usage_error(text: str, tmp_path: Path) -> None:
     (store.folder / "env.json").write_text(text)
     with pytest.raises(UsageError, match="name it with --target"):
         target_of(store.plan("a.case"))
+
+
+def test_what_went_wrong_in_a_run_or_did_not_run_is_unsettled(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    states = ("passed", "warned", "expected-fail", "not-applicable", "failed", "flaky", "inconclusive")
+    store.save_env({"scenarios": [*states, "never.begun", "again"]})
+    store.save_verdicts(
+        [
+            *(Verdict("A-1", state, state) for state in states),
+            Verdict("A-2", "failed", "passed"),
+            Verdict("A-1", "again", "passed"),
+            Verdict("A-1", "again@2", "not-testable"),
+        ]
+    )
+    assert unsettled(store.folder)[1] == ["failed", "flaky", "inconclusive", "never.begun", "again"]
+
+
+def test_a_run_without_any_verdict_is_unsettled_as_a_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.save_env({"scenarios": ["a", "b"]})
+    assert unsettled(store.folder)[1] == ["a", "b"]
+
+
+def test_what_is_no_run_says_nothing_of_what_went_wrong(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no env\.json of a run"):
+        unsettled(tmp_path)
+    store = Store(tmp_path / "run")
+    store.save_env({"scenarios": ["a"]})
+    (store.folder / "verdicts.json").write_text("[")
+    with pytest.raises(UsageError, match="is not what a run writes"):
+        unsettled(store.folder)
+
+
+def test_the_account_stands_where_readers_look(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.save_accounting(Accounting(total=3, selected=2, ran=1, not_run={"why": ["a"]}))
+    found = json.loads((store.folder / "accounting.json").read_text())
+    assert found == {"total": 3, "selected": 2, "ran": 1, "not_run": {"why": ["a"]}}

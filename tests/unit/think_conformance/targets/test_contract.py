@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from think_conformance.errors import UsageError
-from think_conformance.targets.contract import load_target, packaged_targets
+from think_conformance.targets.contract import address, load_target, packaged_targets
 
 GOOD = """
 [target]
@@ -54,6 +54,40 @@ def test_a_bare_url_is_a_target_whose_path_and_token_survive_a_proxy() -> None:
     assert (target.kind, target.url) == ("url", "https://example.org:8443")
     assert target.query == {"token": "x"}
     assert target.path_of("n") == "/base/agents/conformance-agent/n"
+    assert (target.service, target.secure) == (("example.org", 8443), True)
+    assert (target.claims, target.legs) == (("core", "resume"), ("client",))
+    assert load_target("ws://h").service == ("h", 80)
+    assert load_target("https://h").service == ("h", 443)
+
+
+URL = '[target]\nname = "x"\nagent = "y"\nurl = "ws://h"\n'
+
+
+def test_a_url_in_a_file_claims_what_a_bare_one_does_unless_it_says_more(tmp_path: Path) -> None:
+    bare = load_target(written(tmp_path, URL))
+    assert (bare.claims, bare.legs) == (("core", "resume"), ("client",))
+    pointed = load_target(written(tmp_path, URL + 'model_listen = "127.0.0.1:18080"\nclaims = ["core"]\n'))
+    assert (pointed.claims, pointed.legs) == (("core",), ("client", "model"))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        ("8080", ("127.0.0.1", 8080)),
+        (":8080", ("127.0.0.1", 8080)),
+        ("[::1]:0", ("::1", 0)),
+        ("0.0.0.0:65535", ("0.0.0.0", 65535)),
+    ],
+)
+def test_an_address_is_host_and_port(text: str, meant: tuple[str, int]) -> None:
+    assert address(text) == meant
+
+
+@pytest.mark.parametrize("text", ["", "h", "h:", "h:x", "h:-1", "h:65536", "h:²"])
+def test_what_is_no_address_says_how_one_looks(text: str) -> None:
+    with pytest.raises(ValueError, match=r"give HOST:PORT, such as 127\.0\.0\.1:18080"):
+        address(text)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +115,11 @@ def test_a_bare_url_is_a_target_whose_path_and_token_survive_a_proxy() -> None:
         (GOOD + 'cwd = "nowhere"\n', "no folder"),
         ('[target]\nname = "x"\nagent = "y"\nurl = "ftp://h"\n', "no target URL"),
         ('[target]\nagent = "y"\nurl = "ws://h"\n', "name"),
+        ('[target]\nname = "x"\nagent = "y"\nurl = "ws://u:p@h"\n', "give them as `headers`"),
+        (GOOD + 'model_listen = "127.0.0.1:1"\n', "`model_listen` is for a `url`"),
+        ('[target]\nname = "x"\nagent = "y"\nurl = "ws://h"\nmodel_listen = "h"\n', "no address"),
+        ('[target]\nname = "x"\nagent = "y"\nurl = "ws://h"\neffects_listen = "0"\n', "was told"),
+        ('[target]\nname = "x"\nagent = "y"\nurl = "ws://h"\nlegs = ["model"]\n', "needs `model_listen`"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name_and_cause(tmp_path: Path, text: str, told: str) -> None:
@@ -100,6 +139,6 @@ def test_what_cannot_be_found_or_read_is_refused_with_a_suggestion(tmp_path: Pat
     assert "cannot be read" in refusal(str(tmp_path / "latin.toml"))
 
 
-@pytest.mark.parametrize("url", ["ftp://h", "ws://", "ws://h:99999", "ws://[h"])
+@pytest.mark.parametrize("url", ["ftp://h", "ws://", "ws://h:99999", "ws://[h", "ws://u@h"])
 def test_a_wrong_url_is_refused(url: str) -> None:
     assert refusal(url).startswith(url)

@@ -24,7 +24,11 @@ from think_conformance.wire.session import (
 
 
 def ask(request: str = "r1") -> f.Frame:
-    return f.ChatRequest(id=request, init=f.RequestInit("POST", '{"messages":[]}'))
+    return asked("POST", '{"messages":[]}', request)
+
+
+def asked(method: str, body: str | None, request: str = "r1") -> f.Frame:
+    return f.ChatRequest(id=request, init=f.RequestInit(method, body))
 
 
 def ack(request: str = "r1") -> f.Frame:
@@ -92,6 +96,7 @@ LEGAL: dict[str, list[f.Frame]] = {
         done(),
     ],
     "8.3": [probe(), none()],
+    "8.3 again under the same name": [probe(), none(), probe(), none()],
     "8.4": [
         pending(),
         transcript(True),
@@ -319,6 +324,12 @@ ILLEGAL: dict[str, tuple[str, list[f.Frame]]] = {
         "WIRE-30",
         [f.RpcRequest(id="1", method="m", args=[]), *[f.RpcResponse(id="1", success=False, error="x")] * 2],
     ),
+    "probe asked again before its answer": ("WIRE-102", [probe(), probe()]),
+    "call made again before its answer": ("WIRE-30", [f.RpcRequest(id="1", method="m", args=[])] * 2),
+    "request by GET": ("WIRE-50", [asked("GET", '{"messages":[]}')]),
+    "request without a body": ("WIRE-50", [asked("POST", None)]),
+    "request whose body is no JSON": ("WIRE-50", [asked("POST", "messages")]),
+    "request without a list of messages": ("WIRE-50", [asked("POST", '{"messages":{}}')]),
     "two identities": ("WIRE-20", [f.Identity(name="n", agent="a")] * 2),
 }
 

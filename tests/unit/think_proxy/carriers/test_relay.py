@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from certificates import CA, server_side
 from proxy_rig import (
     BINARY,
     CLOSE,
@@ -263,3 +265,32 @@ async def test_close_ends_every_connection() -> None:
             await upstream.rest()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", r.proxy.port)
+
+
+@pytest.mark.parametrize("ending", ["upstream", "client", "reset"])
+async def test_behind_tls_all_bytes_pass_and_an_ending_is_one(ending: str) -> None:
+    async with rig(server_side=server_side(), tls=ssl.create_default_context(cafile=str(CA))) as r:
+        client, upstream = await r.open()
+        many = b"".join(said(n) for n in range(2000))
+        client.send(asked(1))
+        await upstream.expect(asked(1))
+        upstream.send(many)
+        if ending == "upstream":
+            upstream.writer.close()
+            assert await client.rest() == (many, "fin")
+        elif ending == "client":
+            await client.expect(many)
+            client.fin()
+            assert await upstream.rest() == (b"", "fin")
+        else:
+            await client.expect(many)
+            upstream.reset()
+            assert await client.rest() == (b"", "reset")
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_passes() -> None:
+    async with rig(server_side=server_side(), tls=ssl.create_default_context()) as r:
+        client = Peer(*await asyncio.open_connection("127.0.0.1", r.proxy.port))
+        r.peers.append(client)
+        assert await client.rest() == (b"", "reset")
+        assert "certificate verify failed" in str(r.journal.rows)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from think_conformance.accounting import Accounting
 from think_conformance.baseline import Entry
 from think_conformance.catalogue.model import requirements
 from think_conformance.errors import UsageError
@@ -50,6 +51,17 @@ def test_the_entry_of_a_baseline_comes_with_its_verdict(tmp_path: Path) -> None:
     verdict = {"requirement": known, "case": "stop", "state": "expected-fail", "baseline": entry}
     (row,) = report(run_dir(tmp_path, [verdict])).cases[0].verdicts
     assert row.baseline == Entry(id=known, reason="why", link="x", expires=date(2099, 1, 2))
+
+
+def test_the_account_of_a_run_is_read_where_it_kept_one(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path)
+    assert report(folder).accounting is None
+    (folder / "accounting.json").write_text('{"total": 3, "selected": 2, "ran": 1, "not_run": {"x": ["a"]}}')
+    found = report(folder).accounting
+    assert found == Accounting(total=3, selected=2, ran=1, not_run={"x": ["a"]})
+    (folder / "accounting.json").write_text("[]")
+    with pytest.raises(UsageError, match=r"accounting\.json is not what a run writes"):
+        report(folder)
 
 
 def test_a_run_without_verdicts_yet_has_none(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""What of a scenario is out of reach of a target. Pure.
+
+What the kit starts it can also kill, configure and give a model; behind a URL runs what it can only talk to.
+"""
+
+from __future__ import annotations
+
+from think_conformance.accounting import OUT_OF_REACH
+from think_conformance.plan import Plan
+from think_conformance.scenarios.base import Scenario
+from think_conformance.targets.contract import Target
+
+EFFECTS = ("record_effect", "slow_effect", "fail_effect")
+"""Tools that act on the outside world."""
+
+
+def missing(target: Target, scenario: Scenario) -> str:
+    """`needs: model, restart` or `needs: leg routing`; empty when all of it can be played."""
+    needs = sorted(_needs(scenario) - _offers(target)) if target.kind == "url" else []
+    if needs:
+        return f"{OUT_OF_REACH}{', '.join(needs)}"
+    legs = sorted(scenario.legs - set(target.legs))
+    return f"{OUT_OF_REACH}leg {', '.join(legs)}" if legs else ""
+
+
+def _needs(scenario: Scenario) -> set[str]:
+    """What a plan uses of a target beside its clients and its sockets."""
+    actions = {action.process for fault in scenario.plan.faults for action in fault.do}
+    more = {
+        "evict": "evict" in actions,
+        "effects": _calls_effects(scenario.plan),
+        "rpc": any(operation.do == "rpc" for operation in scenario.plan.operations),
+    }
+    return {*scenario.needs, *(word for word, needed in more.items() if needed)}
+
+
+def _calls_effects(plan: Plan) -> bool:
+    steps = [step for calls in plan.model.values() for said in calls for step in said]
+    return any(isinstance(step, dict) and step.get("tool") in EFFECTS for step in steps)
+
+
+def _offers(target: Target) -> set[str]:
+    given = {"model": target.model_listen, "effects": target.effects_listen}
+    return {word for word, where in given.items() if where is not None}
