@@ -1,7 +1,8 @@
 """Figures against their limits; never part of the tests. `tox -e bench` prints them, exit 1 when one is over.
 
 Start to ready of the reference (median of 9), the wall times of a whole run, of three of its profiles and of
-the three first scenarios (medians of 3), and the agreement of repeated runs (`--repeat N`, 20 unless told otherwise).
+the three first scenarios (medians of 3), and the agreement of repeated runs (`--repeat N`, 20 unless told
+otherwise).
 """
 
 from __future__ import annotations
