@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
+from think_conformance.checkers.base import load
 from think_conformance.history.op import History, Record
+from think_conformance.history.views import View
 from think_conformance.wire.codec import dumps
 from think_conformance.wire.frames import (
     CancelRequest,
@@ -272,3 +274,20 @@ def plain_turn(story: Story, names: list[str], number: int = 1, text: str = "w1 
 def renumbered(records: Iterable[Record]) -> History:
     """The same records with indexes without gaps, for a history that was cut or bent."""
     return [msgspec.structs.replace(record, index=index) for index, record in enumerate(records)]
+
+
+def held_turn(**case: Any) -> tuple[Story, str, str]:
+    """A turn whose model is held at a gate; `a` asked, `b` looks on."""
+    story = Story(**case)
+    a, b = story.open("a"), story.open("b")
+    story.send(a)
+    story.call()
+    story.start([a, b])
+    story.words([a, b], "w1 ")
+    story.gate()
+    return story, a, b
+
+
+def said(requirement: str, story: Story) -> str:
+    """What the check of a requirement says of a story."""
+    return load()[requirement](View(story.history)).said

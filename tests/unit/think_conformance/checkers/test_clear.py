@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.wire.frames import ChatClear
 
 CLEAR = ["WIRE-190", "WIRE-77", "WIRE-191", "WIRE-192"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 @pytest.mark.parametrize("requirement", CLEAR)

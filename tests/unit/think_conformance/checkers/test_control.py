@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, held_turn, plain_turn, said, user
 
 CONTROL = ["CANCEL-13", "CANCEL-14", "CANCEL-15", "WIRE-153", "CANCEL-01", "TURN-17"]
 LOSS = ["WIRE-153", "CANCEL-01", "TURN-17", "CANCEL-13"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
-
-
-def running() -> tuple[Story, str, str]:
-    """A turn whose model is held at a gate; `a` asked, `b` looks on."""
-    story = Story()
-    a, b = story.open("a"), story.open("b")
-    story.send(a)
-    story.call()
-    story.start([a, b])
-    story.words([a, b], "w1 ")
-    story.gate()
-    return story, a, b
 
 
 @pytest.mark.parametrize("requirement", CONTROL)
@@ -37,7 +19,7 @@ def test_a_plain_turn_shows_nothing(requirement: str) -> None:
 
 def stopped(outcome: str | None) -> Story:
     """The gate is never opened by the plan: nothing but the stop can end the turn."""
-    story, a, b = running()
+    story, a, b = held_turn()
     story.cancel(b)
     story.call_ends(how="aborted")
     if outcome:
@@ -57,7 +39,7 @@ def test_a_stop_that_looks_like_another_end_is_broken(outcome: str | None) -> No
 
 
 def lost(outcome: str, *, how: str = "done") -> Story:
-    story, a, b = running()
+    story, a, b = held_turn()
     story.close(a)
     story.call_ends(how=how)
     story.transcript(b, user(), answer("w1 "))
@@ -81,7 +63,7 @@ def test_a_model_call_hung_up_on_by_a_loss_is_broken() -> None:
 
 
 def test_a_crash_is_no_mere_loss() -> None:
-    story, a, b = running()
+    story, a, b = held_turn()
     story.kill(a, b, calls=[1])
     story.restart()
     c = story.open("c")
@@ -104,7 +86,7 @@ def test_a_loss_before_the_first_sign_of_the_turn_counts() -> None:
 
 def opposite(first: str, second: str, *, how: str = "done") -> Story:
     """One client stops its turn and leaves; another asks a second one and only leaves; `c` looks on."""
-    story, a, b = running()
+    story, a, b = held_turn()
     c = story.open("c")
     story.offer(c)
     story.cancel(a)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 
 PLAN = {"model": {"t1": [[{"text": "one "}, "done"]], "t2": [[{"text": "two "}, "done"]]}}
 U1, U2 = user(1), user(2)
 A1, A2 = answer("one ", "a1"), answer("two ", "a2")
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def two_turns(*final: dict, texts: tuple[str, str] = ("one ", "two "), facts: bool = False) -> Story:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.catalogue.model import requirements
 from think_conformance.checkers.base import judge, load
 from think_conformance.history.views import View
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def green() -> Story:

@@ -6,16 +6,10 @@ from typing import Any
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 
 FAILS = {"model": {"t1": [[{"text": "w1 "}, {"error": "overloaded"}], [{"text": "w2 "}, "done"]]}}
 FINE = {"model": {"t1": [[{"text": "w1 "}, "done"]]}}
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def begun(plan: dict[str, Any] = FAILS) -> tuple[Story, str]:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.wire.frames import ResumeNone
 
 STORED = (user(), answer("w1 "))
 ALL = ["WIRE-107", "WIRE-98", "WIRE-103"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 @pytest.mark.parametrize("requirement", ALL)

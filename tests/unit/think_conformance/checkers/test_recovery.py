@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.history.views import View
 
 RECOVERY = ["WIRE-183", "TURN-43", "TURN-16", "WIRE-119", "KIT-05", "KIT-06", "KIT-07", "KIT-08"]
 PLAN = {"model": {"t1": [[{"text": "w1 "}, {"gate": "g"}], [{"text": "w2 "}, "done"]]}}
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 class Crashed(Story):

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 
 RESUME = ["WIRE-59", "WIRE-113", "WIRE-104", "WIRE-102", "WIRE-105"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 class Resumed(Story):

@@ -5,17 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from histories import Story, answer, plain_turn, user
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.checkers.base import load
 from think_conformance.history.op import History
 from think_conformance.history.views import View
 
 STORED = (user(), answer("w1 "))
 RETRY = ["TURN-41", "TURN-42"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def struck(*, called: bool, chunk: bool = False, text: bool = False) -> Story:

@@ -6,17 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.wire.frames import ChatRecovering
 
 PLAN = {"model": {"t1": [[{"text": "w1 "}, {"gate": "g"}, "done"]]}}
 STORED = (user(), answer("w1 "))
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def finished() -> tuple[Story, str]:

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, held_turn, plain_turn, said, user
 from think_conformance.wire.frames import ChatResponse
 
 STOP = ["CANCEL-05", "CANCEL-09", "WIRE-155", "WIRE-156", "WIRE-150", "WIRE-41"]
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
-
-
-def running(**case: object) -> tuple[Story, str, str]:
-    """A turn whose model is held at a gate; `a` asked, `b` looks on."""
-    story = Story(**case)  # type: ignore[arg-type]
-    a, b = story.open("a"), story.open("b")
-    story.send(a)
-    story.call()
-    story.start([a, b])
-    story.words([a, b], "w1 ")
-    story.gate()
-    return story, a, b
 
 
 @pytest.mark.parametrize("requirement", STOP)
@@ -40,7 +22,7 @@ def test_a_plain_turn_shows_nothing(requirement: str) -> None:
 
 def stopped(outcome: str | None, *, hangs_up: bool = True) -> Story:
     """The gate is never opened by the plan: nothing but the stop can end the turn."""
-    story, a, b = running()
+    story, a, b = held_turn()
     story.cancel(b)
     if hangs_up:
         story.call_ends(how="aborted")
@@ -65,11 +47,11 @@ def test_a_stop_that_leaves_the_model_running_is_broken() -> None:
 
 
 def test_a_last_operation_that_waits_in_vain_for_the_end_shows_a_stop_without_effect() -> None:
-    story, _, b = running(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
+    story, _, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
     story.cancel(b)
     story.operation("wait", "info", number=1)
     assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "broken"
-    story, _, b = running(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
+    story, _, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
     story.cancel(b)
     story.operation("stop", "info", number=0)
     assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "nothing"
@@ -102,7 +84,7 @@ def test_a_stop_during_a_tool() -> None:
 
 
 def test_a_stop_that_may_have_come_too_late_is_not_judged() -> None:
-    story, a, b = running()
+    story, a, b = held_turn()
     story.operation("open-gate", gate="g")
     story.cancel(a)
     story.call_ends()
@@ -111,7 +93,7 @@ def test_a_stop_that_may_have_come_too_late_is_not_judged() -> None:
 
 
 def test_a_stop_whose_connection_broke_is_not_judged() -> None:
-    story, a, b = running()
+    story, a, b = held_turn()
     story.cancel(a)
     story.close(a)
     story.call_ends(how="aborted")
@@ -124,7 +106,7 @@ def test_a_stop_whose_connection_broke_is_not_judged() -> None:
 
 def recovered(stop: str, outcome: str | None, *, streams: bool = True, told: int = 1) -> Story:
     """A crash, and the turn goes on as `s1`; `stop` is the id that is stopped, before or while it streams."""
-    story, a, b = running()
+    story, a, b = held_turn()
     story.kill(a, b, calls=[1])
     story.restart()
     c = story.open("a")
@@ -185,7 +167,7 @@ def test_a_stop_of_a_recovered_turn_that_is_told_twice_is_broken() -> None:
 
 def queued(outcome: str, *, calls: bool = False, met: bool = True, keeps: bool = True) -> Story:
     """`r2` waits behind `r1`, which is held, and is stopped; the answer to a probe shows that it was met."""
-    story, a, b = running()
+    story, a, b = held_turn()
     story.send(a, 2)
     story.transcript([b], user(), user(2))
     story.cancel(a, "r2")
@@ -221,7 +203,7 @@ def test_a_stop_of_a_waiting_turn_that_may_have_come_late_is_not_judged() -> Non
 
 
 def stray(*, answered: bool = False, outcome: str = "completed", met: bool = True) -> Story:
-    story, a, b = running()
+    story, a, b = held_turn()
     story.cancel(a, "nothing")
     if answered:
         story.terminal(a, "nothing", None, replay=True)

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from histories import Story, answer, plain_turn, user
-from think_conformance.checkers.base import load
-from think_conformance.history.views import View
+from histories import Story, answer, plain_turn, said, user
 from think_conformance.wire.frames import Message
 
 ASKS = [{"tool": "record_effect", "args": {"key": "{case}/paid"}}, "done"]
@@ -25,10 +23,6 @@ def result(content: str = "done") -> dict[str, Any]:
 def stored(state: str = "output-available") -> Message:
     part = {"type": "tool-record_effect", "toolCallId": "x", "state": state}
     return {"id": "a1", "role": "assistant", "parts": [part]}
-
-
-def said(requirement: str, story: Story) -> str:
-    return load()[requirement](View(story.history)).said
 
 
 def effect(story: Story) -> int:
