@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from think_conformance.history.content import OwnWords
-from think_conformance.history.op import History, Record
+from think_conformance.history.op import History, Record, frame_of
 from think_conformance.history.plain import plain
 
 ROWS = 90
@@ -109,7 +109,7 @@ class _Teller:
             )
 
     def _is_quiet(self, record: Record) -> bool:
-        return _client(record) == _HIDDEN or _frame(record).get("type") in _QUIET_TYPES
+        return _client(record) == _HIDDEN or (frame_of(record) or {}).get("type") in _QUIET_TYPES
 
     def _of_client(self, record: Record) -> _Said | None:
         client = _client(record)
@@ -153,7 +153,7 @@ class _Teller:
         return None
 
     def _frame(self, record: Record) -> str:
-        frame = _frame(record)
+        frame = frame_of(record) or {}
         if not frame:
             return "not a frame"
         words = [_short(self._word(frame.get("type")))]
@@ -295,14 +295,9 @@ def _field(record: Record, name: str) -> str:
     return "" if value is None else str(value)
 
 
-def _frame(record: Record) -> dict[str, Any]:
-    frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
-    return frame if isinstance(frame, dict) else {}
-
-
 def _stream(record: Record) -> str | None:
     """The request of a stored chunk, live or replayed."""
-    frame = _frame(record)
+    frame = frame_of(record) or {}
     return str(frame.get("id")) if record.kind == "frame-in" and "seq" in frame else None
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 
 from think_conformance.checkers.agreement import scenario_of
+from think_conformance.cli.options import FOLDER
 from think_conformance.differences import table
 from think_conformance.differences.decisions import Decisions, decide, load
 from think_conformance.differences.rows import compare
 from think_conformance.errors import UsageError
 from think_conformance.history.op import History
 from think_conformance.shell.recorder import read_history
-from think_conformance.shell.store import asked_of
-
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+from think_conformance.shell.store import asked_of, histories_of
 
 
 @click.command()
@@ -49,7 +48,7 @@ def diff(a: Path, b: Path, decisions: Path | None, form: str) -> None:
 
 def _run(folder: Path) -> dict[str, History]:
     """The histories of a run; of a repeated case the first."""
-    files = sorted(folder.glob("cases/*/history.jsonl"))
+    files = histories_of(folder)
     if not files:
         raise UsageError(f"{folder} holds no cases/*/history.jsonl: name the folder of a run")
     run: dict[str, History] = {}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import traceback
-from typing import Any, NoReturn
+from collections.abc import Coroutine
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from think_conformance.history.plain import plain
 from think_conformance.shell.ending import INTERRUPTED, KIT_BROKE, USAGE, code_of
+
+T = TypeVar("T")
 
 LINE = 4000
 """Characters of one line on stderr."""
@@ -38,6 +43,19 @@ class Commands(click.Group):
                 _stop(str(error), code)
             traceback.print_exc()
             _stop("the kit itself broke: please report the lines above", code)
+
+
+def interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """Runs it to its end. SIGINT and SIGTERM cancel it, so that it can clean up; CancelledError then."""
+
+    async def main() -> T:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        return await task
+
+    return asyncio.run(main())
 
 
 def tell(text: str) -> None:

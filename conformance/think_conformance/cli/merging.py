@@ -8,13 +8,13 @@ import click
 
 from think_conformance.baseline import Baseline
 from think_conformance.cli.endings import tell
+from think_conformance.cli.options import FOLDER
 from think_conformance.shell.logbook import report, summary
 from think_conformance.shell.merge import merge as merged
 from think_conformance.shell.merge import parts_of
 from think_conformance.shell.order import baseline_of
 from think_conformance.shell.store import Store, asked_of, fresh_folder
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 OUT = "folder of the whole [default: think-runs/<time>]"
 KNOWN = "known failures of the target, held against all of it [default: that of the runs]"
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from think_conformance.cli.endings import tell
+from think_conformance.cli.endings import interruptible, tell
+from think_conformance.cli.options import FOLDER
 from think_conformance.cli.progress import progress
 from think_conformance.errors import UsageError
 from think_conformance.shell.ending import INTERRUPTED, code_of
@@ -23,7 +23,6 @@ from think_conformance.shell.store import Store, fresh_folder, target_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 TARGET = "a target file, a URL, or the name of a packaged target [default: reference]"
 RERUN = "only what failed, decided nothing or did not run there; its target, unless another is given"
 TIME_LIMIT = "seconds for all cases together; what is left then is told, and the exit code is 2"
@@ -112,15 +111,8 @@ def _results(store: Store) -> str:
 
 
 def _until_done_or_interrupted(run: Run) -> int:
-    async def main() -> int:
-        task = asyncio.ensure_future(run.play())
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, task.cancel)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            tell("interrupted; what is known so far was written")
-            return INTERRUPTED
-
-    return asyncio.run(main())
+    try:
+        return interruptible(run.play())
+    except asyncio.CancelledError:
+        tell("interrupted; what is known so far was written")
+        return INTERRUPTED

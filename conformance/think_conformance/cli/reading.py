@@ -16,6 +16,7 @@ from think_conformance.checkers.base import exit_code, worst
 from think_conformance.checkers.tally import Tally
 from think_conformance.cli import explaining
 from think_conformance.cli.catalogue_page import page
+from think_conformance.cli.options import FOLDER
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.history.plain import plain
 from think_conformance.scenarios.base import load
@@ -47,7 +48,7 @@ def explain(ident: str, target: str) -> None:
 
 
 @click.command()
-@click.argument("run_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run_dir", type=FOLDER)
 @click.option("--baseline", type=click.Path(path_type=Path), help="known failures, as for `run`")
 def check(run_dir: Path, baseline: Path | None) -> None:
     """Judge the histories of a run directory again, with the checkers of today."""
@@ -73,7 +74,7 @@ def baseline_() -> None:
 
 
 @baseline_.command()
-@click.argument("run_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run_dir", type=FOLDER)
 def write(run_dir: Path) -> None:
     """Print a baseline with an entry per failure of a run. Why, where and how long is yours to say."""
     asked = asked_of(run_dir)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 
 from think_conformance.catalogue.model import requirements, unproven
 from think_conformance.checkers.base import Verdict
-from think_conformance.cli.endings import tell
+from think_conformance.cli.endings import interruptible, tell
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.scenarios.base import Scenario, load
 from think_conformance.scenarios.proof import Proof, proving, table
@@ -55,7 +54,7 @@ def selftest(
     store = Store(out or fresh_folder())
     click.echo(f"seed {seed}")
     try:
-        proofs = asyncio.run(_all(order, defects, store, full))
+        proofs = interruptible(_all(order, defects, store, full))
     except asyncio.CancelledError:
         tell("interrupted; what was played so far is there")
         raise SystemExit(INTERRUPTED) from None
@@ -74,10 +73,6 @@ def _chosen(defects: list[Defect], names: tuple[str, ...]) -> list[Defect]:
 
 
 async def _all(order: Order, defects: list[Defect], store: Store, full: bool) -> list[Proof]:
-    task = asyncio.current_task()
-    assert task is not None
-    for ending in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(ending, task.cancel)
     proofs = []
     for number, defect in enumerate(defects, 1):
         scenarios = list(load().values()) if full else proving(defect.breaks, load().values())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from think_conformance.history.op import Record
 from think_conformance.history.plain import plain
 from think_conformance.wire.codec import loads
 
@@ -97,12 +96,6 @@ def chunk_of(frame: Frame) -> Frame | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return chunk if isinstance(chunk, dict) else None
-
-
-def frame_of(record: Record) -> Frame | None:
-    """The JSON object of a frame that passed."""
-    frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
-    return frame if isinstance(frame, dict) else None
 
 
 def part(value: object) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from think_conformance.differences.labels import Frame, chunk_of, frame_of, listed, part, told, word
-from think_conformance.history.op import History
+from think_conformance.differences.labels import Frame, chunk_of, listed, part, told, word
+from think_conformance.history.op import History, frame_of
 
 WORDS = frozenset({"finishReason"})
 """Fields whose values are words of the protocol: the word is the kind."""

@@ -18,13 +18,12 @@ from think_conformance.differences.labels import (
     SUCCESSOR,
     Frame,
     Label,
-    frame_of,
     label,
     listed,
     part,
     word,
 )
-from think_conformance.history.op import OBSERVER, History, Record
+from think_conformance.history.op import OBSERVER, History, Record, frame_of
 from think_conformance.history.work import Call, calls_of
 
 What = Literal["connect", "probe", "frames", "late ack", "prompts", "stored"]

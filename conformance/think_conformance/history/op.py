@@ -56,3 +56,9 @@ History = list[Record]
 
 OBSERVER = "observer"
 """The client of the epilogue; no plan has one of that name."""
+
+
+def frame_of(record: Record) -> dict[str, Any] | None:
+    """The JSON object of a frame that passed; None where there was none."""
+    frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
+    return frame if isinstance(frame, dict) else None

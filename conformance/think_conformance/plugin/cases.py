@@ -12,7 +12,7 @@ import pytest
 
 from think_conformance.baseline import listed
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.base import State, Verdict, exit_code
+from think_conformance.checkers.base import WORST_FIRST, State, Verdict, exit_code
 from think_conformance.errors import UsageError
 from think_conformance.history.content import OwnWords
 from think_conformance.history.lines import line
@@ -27,15 +27,7 @@ from think_conformance.wire.codec import dumps
 
 FRAMES_SHOWN = 12
 
-TOLD: tuple[State, ...] = (
-    "failed",
-    "not-testable",
-    "flaky",
-    "unexpected-pass",
-    "inconclusive",
-    "warned",
-    "expected-fail",
-)
+TOLD: tuple[State, ...] = tuple(s for s in WORST_FIRST if s not in ("passed", "not-applicable"))
 """States of a verdict that are told in full, in this order."""
 
 

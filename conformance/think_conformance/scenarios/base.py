@@ -76,6 +76,9 @@ def load() -> dict[str, Scenario]:
 # ---- words that plans share ------------------------------------------------------------------
 
 RESPONSE = "cf_agent_use_chat_response"
+CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
+NEVER = {"gate": "never"}
+"""A gate that no plan opens."""
 DELTA = {
     "json": {"type": RESPONSE, "done": False},
     "nested": {"field": "body", "json": {"type": "text-delta"}},
@@ -101,6 +104,11 @@ def saw_frame(client: str, nth: int = 1, **fields: Any) -> dict[str, Any]:
 def saw_terminal(client: str, nth: int = 1, **fields: Any) -> dict[str, Any]:
     """`seen`: this client received its nth terminal frame."""
     return saw_frame(client, nth, type=RESPONSE, done=True, **fields)
+
+
+def at_gate(gate: str = "never") -> dict[str, Any]:
+    """`seen`: the model holds at a gate."""
+    return {"source": "model", "kind": "model-gate", "gate": gate}
 
 
 def words(first: int, last: int) -> list[dict[str, str]]:

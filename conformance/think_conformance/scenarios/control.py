@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from think_conformance.scenarios.base import (
+    CONNECT_TWO,
     DELTA,
+    NEVER,
     RESPONSE,
+    at_gate,
     saw_delta,
     saw_frame,
     saw_terminal,
@@ -18,8 +21,6 @@ INVARIANT = "TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KI
 STOPPED = f"{INVARIANT} CANCEL-05 CANCEL-13"
 RECOVERED = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-156"
 
-CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
-NEVER = {"gate": "never"}
 HELD = {"t1": [[*words(1, 2), NEVER, *words(3, 4), "done"]]}
 """Two words, a gate that no plan opens, two words."""
 
@@ -37,11 +38,6 @@ def send(client: str = "a", turn: str = "t1", after: dict[str, Any] | None = Non
 def until(seen: dict[str, Any]) -> dict[str, Any]:
     """The end of a plan; waiting in vain costs nothing but time."""
     return {"do": "wait", "after": {"seen": seen}}
-
-
-def at_gate(gate: str = "never") -> dict[str, Any]:
-    """The model holds at a gate."""
-    return {"source": "model", "kind": "model-gate", "gate": gate}
 
 
 # ---- stop, at every moment --------------------------------------------------------------------

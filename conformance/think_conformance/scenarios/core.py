@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from think_conformance.scenarios.base import saw_delta, saw_frame, saw_terminal, scenario, words
+from think_conformance.scenarios.base import CONNECT_TWO, saw_delta, saw_frame, saw_terminal, scenario, words
 
 INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12 WIRE-119"
-
-CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
 
 
 def send(turn: str, text: str, after: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

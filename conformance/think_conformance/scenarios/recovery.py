@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from think_conformance.scenarios.base import (
+    CONNECT_TWO,
     DELTA,
+    NEVER,
     RESPONSE,
+    at_gate,
     chunk,
     saw_delta,
     saw_frame,
@@ -18,10 +21,8 @@ from think_conformance.scenarios.base import (
 INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-119"
 TEXT = "KIT-06 KIT-07 KIT-08 TURN-43"
 
-CONNECT_TWO: list[dict[str, Any]] = [{"client": "a", "do": "connect"}, {"client": "b", "do": "connect"}]
 SEND = {"client": "a", "do": "send", "turn": "t1", "text": "Count to four."}
 BACK = {"client": "a", "do": "connect", "after": {"fault": "crash"}}
-NEVER = {"gate": "never"}
 
 ACCEPTED = saw_frame("b", nth=2, type="cf_agent_chat_messages")
 """The second tab has the user message: the turn is accepted."""
@@ -31,11 +32,6 @@ def crash_when(seen: dict[str, Any], *do: str, ident: str = "crash") -> dict[str
     """The process is killed at that moment and started again on the same data (or `do` is done)."""
     actions = [{"process": action} for action in do or ("kill", "restart")]
     return {"id": ident, "leg": "target", "when": {"seen": seen}, "do": actions}
-
-
-def at_gate(gate: str = "never") -> dict[str, Any]:
-    """The model holds at a gate."""
-    return {"source": "model", "kind": "model-gate", "gate": gate}
 
 
 def asked_again(nth: int = 2) -> dict[str, Any]:
@@ -77,6 +73,11 @@ def when_nobody_comes_back(model: dict[str, Any], moment: dict[str, Any], **more
 ANSWERED = [*words(3, 4), "done"]
 BEFORE_FIRST_TOKEN = {"t1": [[NEVER, "done"], ANSWERED]}
 DURING_OUTPUT = {"t1": [[*words(1, 2), NEVER, "done"], ANSWERED]}
+HELD_WHEN_RECOVERED = {
+    "t1": [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"]]
+}
+"""The same, and the second answer holds in its middle: until the plan lets it go on, or else the end of the
+case does, so that whoever comes back meets it."""
 BEFORE_MODEL = {"t1": [ANSWERED]}
 PREPARES = {"prepareDelayMs": 1500}
 
@@ -124,13 +125,7 @@ def kill_before_the_first_token_nobody_there() -> dict[str, Any]:
 )
 def kill_during_output() -> dict[str, Any]:
     return {
-        "model": {
-            "t1": [
-                [*words(1, 2), NEVER, "done"],
-                # opened when the case is over: both tabs come back before the turn can end
-                [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"],
-            ]
-        },
+        "model": HELD_WHEN_RECOVERED,
         "operations": [
             {"client": "a", "do": "connect"},
             SEND,
@@ -150,12 +145,7 @@ def kill_during_output() -> dict[str, Any]:
 )
 def late_ack() -> dict[str, Any]:
     return {
-        "model": {
-            "t1": [
-                [*words(1, 2), NEVER, "done"],
-                [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"],
-            ]
-        },
+        "model": HELD_WHEN_RECOVERED,
         "operations": [
             {"client": "a", "do": "connect"},
             SEND,
@@ -286,9 +276,8 @@ def kill_twice_in_a_row() -> dict[str, Any]:
     exercises=f"{INVARIANT} {TEXT}",
 )
 def continuation_seen_by_another_tab() -> dict[str, Any]:
-    model = [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"]]
     return {
-        "model": {"t1": model},
+        "model": HELD_WHEN_RECOVERED,
         "operations": [
             {"client": "a", "do": "connect"},
             SEND,
@@ -327,9 +316,7 @@ def kill_after_the_finish() -> dict[str, Any]:
 def tab_opened_after_the_recovery() -> dict[str, Any]:
     there = {"source": "client", "kind": "open", "client": "a", "nth": 2}
     return {
-        "model": {
-            "t1": [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "rest"}, *words(4, 4), "done"]]
-        },
+        "model": HELD_WHEN_RECOVERED,
         "operations": [
             *CONNECT_TWO,
             SEND,

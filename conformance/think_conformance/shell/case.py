@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
+
 from think_conformance.errors import UsageError
 from think_conformance.history.op import Kind
-from think_conformance.plan import After, Operation
+from think_conformance.plan import After, Operation, Plan
 from think_conformance.scenarios.base import Scenario
 from think_conformance.shell.client import Client, RpcFailed
 from think_conformance.shell.echo import conversation, newest_stream
@@ -21,6 +23,7 @@ from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.seen import sees
 from think_conformance.shell.world import World
+from think_conformance.targets.contract import Target
 from think_conformance.wire.codec import dumps
 from think_conformance.wire.frames import (
     CancelRequest,
@@ -305,6 +308,26 @@ class Case:
 
     def _record(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
         self.recorder.append("run", kind, ids, payload)
+
+
+def heading(
+    case: str, name: str, scenario: Scenario, plan: Plan, target: Target, seed: int
+) -> dict[str, Any]:
+    """The payload of the first record of a history: what is played, on which agent of what target."""
+    return {
+        "case": case,
+        "scenario": scenario.id,
+        "title": scenario.title,
+        "exercises": list(scenario.exercises),
+        "target": target.name,
+        "claims": list(target.claims),
+        "kind": target.kind,
+        "facts": target.facts,
+        "heartbeat_s": target.heartbeat_s,
+        "seed": seed,
+        "name": name,
+        "plan": msgspec.to_builtins(plan),
+    }
 
 
 def check_faults(faults: list[Fault]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from think_conformance.history.op import Record
+from think_conformance.history.op import Record, frame_of
 from think_conformance.wire.chunks import MessageBuilder
 from think_conformance.wire.codec import loads
 from think_conformance.wire.frames import Message
@@ -23,8 +23,8 @@ def conversation(
             continue
         if record.kind == "invoke" and record.payload.get("do") == "send":
             messages |= {m["id"]: m for m in record.payload["messages"]}
-        frame = record.payload.get("frame") if record.kind == "frame-in" else None
-        if not isinstance(frame, dict):
+        frame = frame_of(record) if record.kind == "frame-in" else None
+        if frame is None:
             continue
         if frame.get("type") == "cf_agent_chat_messages":
             listed = frame.get("messages")
@@ -44,8 +44,8 @@ def newest_stream(records: Sequence[Record], client: str) -> str | None:
     for record in reversed(records):
         if record.kind != "frame-in" or record.ids.get("client") != client:
             continue
-        frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
-        if isinstance(frame, dict) and frame.get("type") in _STREAMS and isinstance(frame.get("id"), str):
+        frame = frame_of(record) or {}
+        if frame.get("type") in _STREAMS and isinstance(frame.get("id"), str):
             return str(frame["id"])
     return None
 

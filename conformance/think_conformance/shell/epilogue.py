@@ -9,9 +9,10 @@ watched for as long as it may take to wake: what comes late is no loss.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from think_conformance.history.op import OBSERVER, Record
+from think_conformance.history.op import OBSERVER, frame_of
 from think_conformance.history.views import View
 from think_conformance.shell.process import KilledWhileStarting, TargetNotReady
 from think_conformance.wire.frames import ResumeAck, ResumeRequest
@@ -89,21 +90,18 @@ class Epilogue:
     def _stirs(self, since: int) -> bool:
         """Whether the observer was shown since then that something runs."""
         return any(
-            record.index >= since
-            and record.ids.get("client") == OBSERVER
-            and frame_of(record).get("type") in WORK
-            and frame_of(record).get("done") is not True
-            for record in self._recorder.records
+            index >= since and frame.get("type") in WORK and frame.get("done") is not True
+            for index, frame in self._observed()
         )
 
     def _all_settled(self) -> bool:
         """Whether an outcome of every turn that was accepted is known. A stored answer says little of one
         that a crash interrupted, and one that was told to be aborted and that nobody stopped may go on."""
         view = View(self._recorder.records)
-        weak = {chain.root for chain in view.chains if view.deaths_in(chain)}
         return not any(
-            view.evidence(chain).strength in (("none", "stored") if chain.root in weak else ("none",))
-            or (set(chain.finals) == {"aborted"} and bool(view.deaths) and not chain.cancels)
+            (strength := view.evidence(chain).strength) == "none"
+            or (strength == "stored" and view.deaths_in(chain))
+            or (set(chain.finals) == {"aborted"} and view.deaths and not chain.cancels)
             for chain in view.chains
             if chain.accepted is not None
         )
@@ -137,12 +135,16 @@ class Epilogue:
         """Whether the observer knew the end of it before it asked; what ends right after may have been
         running when the answer was given."""
         return any(
-            r.index < since
-            and r.ids.get("client") == OBSERVER
-            and (f := frame_of(r)).get("id") == request
-            and f.get("done") is True
-            for r in self._recorder.records
+            index < since and frame.get("id") == request and frame.get("done") is True
+            for index, frame in self._observed()
         )
+
+    def _observed(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Every frame on the observer's connections so far, with the index of its record."""
+        for record in self._recorder.records:
+            frame = frame_of(record) if record.ids.get("client") == OBSERVER else None
+            if frame is not None:
+                yield record.index, frame
 
     async def _next(self, matches: Any, since: int, within_s: float = float("inf")) -> dict[str, Any] | None:
         record = await self._recorder.wait_for(
@@ -150,8 +152,8 @@ class Epilogue:
                 r.index >= since
                 and r.kind == "frame-in"
                 and r.ids.get("client") == OBSERVER
-                and "type" in frame_of(r)
-                and matches(frame_of(r))
+                and "type" in (frame := frame_of(r) or {})
+                and matches(frame)
             ),
             within_s,
         )
@@ -178,9 +180,3 @@ class Epilogue:
 
     def _phase(self, phase: str) -> None:
         self._recorder.append("run", "epilogue", {}, {"phase": phase})
-
-
-def frame_of(record: Record) -> dict[str, Any]:
-    """The parsed frame of a frame-in record, or an empty one."""
-    frame = record.payload.get("frame") if isinstance(record.payload, dict) else None
-    return frame if isinstance(frame, dict) else {}

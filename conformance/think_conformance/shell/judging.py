@@ -11,7 +11,7 @@ from think_conformance.checkers.agreement import scenario_of
 from think_conformance.checkers.tally import Tally
 from think_conformance.errors import UsageError
 from think_conformance.shell.recorder import read_history
-from think_conformance.shell.store import accounting_of, verdicts_of
+from think_conformance.shell.store import accounting_of, histories_of, verdicts_of
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 def judge(run_dir: Path, tally: Tally) -> Judged:
     """Adds the verdicts of a run to a tally. UsageError, one line, for what is no run, or a broken one."""
-    files = sorted(run_dir.glob("cases/*/history.jsonl"))
+    files = histories_of(run_dir)
     if not files and not (run_dir / "env.json").exists():
         raise UsageError(f"{run_dir} holds no cases/*/history.jsonl: name the folder of a run")
     account = accounting_of(run_dir)

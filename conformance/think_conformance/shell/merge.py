@@ -21,7 +21,7 @@ from think_conformance.checkers.tally import Tally
 from think_conformance.errors import UsageError
 from think_conformance.shell.ending import INTERRUPTED, KIT_BROKE, NOT_READY, USAGE
 from think_conformance.shell.judging import judge
-from think_conformance.shell.store import Store
+from think_conformance.shell.store import Store, histories_of
 from think_conformance.wire.codec import loads
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def _at(env: dict[str, Any], key: str) -> Any:
 
 
 def _cases(part: Part) -> set[str]:
-    played = {file.parent.name for file in part.folder.glob("cases/*/history.jsonl")}
+    played = {file.parent.name for file in histories_of(part.folder)}
     return played | part.accounting.reasons.keys()
 
 

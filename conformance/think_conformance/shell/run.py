@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,7 +22,7 @@ from think_conformance.checkers.tally import Tally
 from think_conformance.history.op import History
 from think_conformance.plan import About, TargetPart
 from think_conformance.scenarios.base import Scenario
-from think_conformance.shell.case import Case
+from think_conformance.shell.case import Case, heading
 from think_conformance.shell.ending import gravest
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.prepare import prepare
@@ -183,7 +182,8 @@ class Run:
         self._store.save_plan(case, plan)
         recorder = Recorder(self._store.history(case))
         try:
-            recorder.append("run", "case", {}, self._heading(case, name, scenario, plan))
+            head = heading(case, name, scenario, plan, options.target, options.seed)
+            recorder.append("run", "case", {}, head)
             own = self._alone or "restart" in scenario.needs
             instance = await (self._start(case) if own else self._share())
             try:
@@ -209,23 +209,6 @@ class Run:
                 self._shared = await self._start(None)
                 self._stack.push_async_callback(self._shared.stop)
             return self._shared
-
-    def _heading(self, case: str, name: str, scenario: Scenario, plan: Any) -> dict[str, Any]:
-        target = self._options.target
-        return {
-            "case": case,
-            "scenario": scenario.id,
-            "title": scenario.title,
-            "exercises": list(scenario.exercises),
-            "target": target.name,
-            "claims": list(target.claims),
-            "kind": target.kind,
-            "facts": target.facts,
-            "heartbeat_s": target.heartbeat_s,
-            "seed": self._options.seed,
-            "name": name,
-            "plan": msgspec.to_builtins(plan),
-        }
 
 
 def _world(options: Options) -> World:

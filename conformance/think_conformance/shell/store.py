@@ -85,6 +85,11 @@ def unsettled(run_dir: Path) -> tuple[Asked, list[str]]:
     return asked, [scenario for scenario in asked.scenarios if scenario not in settled]
 
 
+def histories_of(run_dir: Path) -> list[Path]:
+    """The files of the histories in a run directory, in order of the name of the case."""
+    return sorted(run_dir.glob("cases/*/history.jsonl"))
+
+
 def verdicts_of(run_dir: Path) -> list[Verdict]:
     """The verdicts that a run wrote, none where it came to none. UsageError when they are broken."""
     return _kept(run_dir / "verdicts.json", list[Verdict]) or []

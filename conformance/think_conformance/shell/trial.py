@@ -18,7 +18,7 @@ from think_conformance.history.op import History
 from think_conformance.history.views import View
 from think_conformance.plan import About
 from think_conformance.shell import ports
-from think_conformance.shell.case import Case
+from think_conformance.shell.case import Case, heading
 from think_conformance.shell.instance import Instance
 from think_conformance.shell.prepare import prepare
 from think_conformance.shell.process import TargetNotReady, TargetProcess
@@ -28,6 +28,8 @@ from think_conformance.shell.world import World
 from think_conformance.targets.contract import Target
 from think_conformance.targets.diagnosis import Diagnosis, Probe, Start, no_restart, of_file, of_start, probes
 
+SEED = 0
+"""No probe leaves anything to chance."""
 PROBE_S = 60.0
 DAEMON_S = 2.0
 """How long a port may take to be taken by what a target that ended at once has left behind."""
@@ -39,11 +41,11 @@ async def on_trial(target: Target, store: Store, tell: Callable[[str], None]) ->
     await prepare(target, tell)
     async with AsyncExitStack() as stack:
         data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="think-")))
-        world = World(seed=0)
+        world = World(SEED)
         await world.start()
         stack.push_async_callback(world.close)
         log = store.folder / "target.log"
-        instance = Instance(target, data / "data", log, world.environment, (), 0)
+        instance = Instance(target, data / "data", log, world.environment, (), SEED)
         if failed := await _start(instance):
             return [*of_file(target), of_start(failed)]
         stack.push_async_callback(instance.stop)
@@ -106,17 +108,8 @@ async def _play(probe: Probe, name: str, instance: Instance, world: World, store
     plan = msgspec.structs.replace(scenario.plan, about=About(scenario.id, scenario.title))
     store.save_plan(scenario.id, plan)
     recorder = Recorder(store.history(scenario.id))
-    heading = {
-        "case": scenario.id,
-        "scenario": scenario.id,
-        "name": name,
-        "target": target.name,
-        "claims": list(target.claims),
-        "heartbeat_s": target.heartbeat_s,
-        "plan": msgspec.to_builtins(plan),
-    }
     try:
-        recorder.append("run", "case", {}, heading)
+        recorder.append("run", "case", {}, heading(scenario.id, name, scenario, plan, target, SEED))
         await instance.ensure_running()
         await Case(scenario, name, instance, world, recorder).play(PROBE_S + target.heartbeat_s)
     finally:

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import click
 
-from think_conformance.baseline import load
 from think_conformance.errors import UsageError
-from think_conformance.targets.cloudflare_think.document import page
 from think_conformance.targets.cloudflare_think.install import NotInstalled, install
 from think_conformance.targets.cloudflare_think.recipe import Recipe
 
@@ -64,6 +62,10 @@ BASELINES = "conformance/think_conformance/targets/cloudflare_think/baselines"
 def document(version: str, run_dirs: tuple[Path, ...]) -> None:
     """Write docs/cloudflare-think-VERSION.md and the plans of the known deviations, in the folder of the
     project, from runs of all scenarios."""
+    # not above: `serve` is on the way of every start of a target, and needs none of it
+    from think_conformance.baseline import load
+    from think_conformance.targets.cloudflare_think.document import page
+
     folder, doc = Path(BASELINES), Path(f"docs/cloudflare-think-{version}.md")
     try:
         listed = load((folder / f"{version}.toml").read_text(encoding="utf-8"), version, date.min).entries

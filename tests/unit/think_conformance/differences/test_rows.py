@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from histories import Story, answer, plain_turn, renumbered, user
-from think_conformance.differences.labels import PIECES, chunk_of, frame_of, told
+from think_conformance.differences.labels import PIECES, chunk_of, told
 from think_conformance.differences.rows import compare
 from think_conformance.errors import UsageError
-from think_conformance.history.op import History, Record
+from think_conformance.history.op import History, Record, frame_of
 from think_conformance.wire.frames import Identity
 
 
