@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -35,6 +36,7 @@ class Socket:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> None:
         self._reader = reader
         self._writer = writer
+        self._whole = asyncio.Lock()  # a turn of one client may meet an answer to another's question
         self.client = parse_qs(urlsplit(target).query).get("_pk", [""])[0]
 
     async def send(self, frame: object) -> None:
@@ -42,8 +44,9 @@ class Socket:
         await self.send_text(json.dumps(frame).encode())
 
     async def send_text(self, payload: bytes) -> None:
-        """Any bytes as a text frame."""
-        await self.write(head(len(payload)) + payload)
+        """Any bytes as a text frame, which no other frame gets into."""
+        async with self._whole:
+            await self.write(head(len(payload)) + payload)
 
     async def write(self, data: bytes) -> None:
         """Bytes as they stand."""
@@ -61,7 +64,8 @@ class Socket:
             mask = await self._reader.readexactly(4)
             body = bytes(b ^ mask[i % 4] for i, b in enumerate(await self._reader.readexactly(size)))
             if first & 0xF == CLOSE:
-                await self.write(head(len(body), CLOSE) + body)
+                async with self._whole:
+                    await self.write(head(len(body), CLOSE) + body)
                 return None
             if first & 0xF == TEXT:
                 return _object(body)
@@ -177,10 +181,11 @@ class Peer:
         await self.tell(response(**self.ended[request], body="", done=True))
 
     async def tell(self, frame: object, but: Socket | None = None) -> None:
-        """To everyone."""
+        """To everyone who is still there."""
         for socket in list(self.sockets):
             if socket is not but:
-                await socket.send(frame)
+                with contextlib.suppress(OSError):
+                    await socket.send(frame)
 
 
 def response(**fields: Any) -> Json:
