@@ -1,7 +1,7 @@
 """`think-proxy`: the proxy by itself, between any client and any server. Thin.
 
 The journal goes to stdout, one JSON object a line; words for people go to stderr. Exit codes: 4 for
-whatever the user can put right, 130 after Ctrl-C.
+whatever the user can put right, 3 when the carrier broke, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from think_proxy.carriers.embedded import EmbeddedProxy
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import PROXIES
+from think_proxy.carriers.supervised import CarrierBroke, Unavailable
 from think_proxy.engine import Unsupported
 from think_proxy.plan import FaultPlan, Leg
 from think_proxy.plan_file import PlanError, load
 
-USAGE = 4
+BROKE, USAGE = 3, 4
 
 LEGS = ("client", "routing", "model", "effects")
 
@@ -54,10 +56,13 @@ def server(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[s
     "--leg", type=click.Choice(LEGS), default=LEGS[0], help="The hop it sits on.", show_default=True
 )
 @click.option("--plan", type=click.Path(path_type=Path), help="Faults to arm (YAML or JSON); none without.")
-def command(listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: Path | None) -> int:
+@click.option("--carrier", type=click.Choice([*PROXIES]), default=EMBEDDED, help="What moves the bytes.")
+def command(
+    listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: Path | None, carrier: str
+) -> int:
     """Passes WebSockets and HTTP on, and strikes at the moments of a plan."""
     faults = read_plan(plan) if plan else FaultPlan(version=1)
-    return asyncio.run(serve(listen, upstream, leg, faults))
+    return asyncio.run(serve(listen, upstream, leg, faults, carrier))
 
 
 def read_plan(path: Path) -> FaultPlan:
@@ -72,26 +77,33 @@ def read_plan(path: Path) -> FaultPlan:
         raise click.ClickException(f"{path}: {error.strerror}") from None
 
 
-async def serve(listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: FaultPlan) -> int:
-    """Runs until a signal ends it; returns the exit code that tells which."""
+async def serve(
+    listen: tuple[str, int], upstream: tuple[str, int], leg: Leg, plan: FaultPlan, carrier: str
+) -> int:
+    """Runs until a signal ends it, or the carrier breaks; returns the exit code that tells which."""
     host, port = listen
-    proxy = EmbeddedProxy(
+    proxy = PROXIES[carrier](
         upstream, journal=write, process=None, seed=plan.seed, host=host, port=port, leg=leg
     )
     try:
         proxy.arm(plan.faults, "")
         await proxy.start()
-    except Unsupported as error:
+    except (Unsupported, Unavailable) as error:
         raise click.ClickException(str(error)) from None
+    except CarrierBroke as error:
+        return _broke(str(error))
     except OSError as error:
         raise click.ClickException(f"cannot listen on {host}:{port}: {error.strerror}") from None
     ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, _end, ended, number)
     click.echo(f"listening on http://{host}:{proxy.port}, upstream {upstream[0]}:{upstream[1]}", err=True)
+    lost = asyncio.create_task(proxy.lost())
     try:
-        return 128 + await ended
+        await asyncio.wait((ended, lost), return_when=asyncio.FIRST_COMPLETED)
+        return 128 + ended.result() if ended.done() else _broke(lost.result())
     finally:
+        lost.cancel()
         await proxy.close()
 
 
@@ -99,6 +111,11 @@ def write(kind: str, ids: dict[str, Any], payload: dict[str, Any]) -> None:
     """One record of the journal; `at` is seconds on the monotonic clock."""
     record = {"at": time.monotonic(), "source": "proxy", "kind": kind, "ids": ids, "payload": payload}
     click.echo(msgspec.json.encode(record).decode())
+
+
+def _broke(why: str) -> int:
+    click.echo(f"think-proxy: {why}", err=True)
+    return BROKE
 
 
 def _end(ended: asyncio.Future[int], number: int) -> None:

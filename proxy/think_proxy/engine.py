@@ -22,18 +22,26 @@ MOMENTS: frozenset[Moment] = frozenset({"opening", "up", "down"})
 
 
 class Unsupported(ValueError):
-    """A plan needs what this carrier does not do exactly. One line; nothing was armed."""
+    """A plan needs what this carrier does not do exactly. One line; nothing was armed. `need`: what it
+    is, in the words of the plan."""
+
+    def __init__(self, text: str, need: str) -> None:
+        super().__init__(text)
+        self.need = need
 
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
     """What a carrier does exactly: on which leg it sits, which fields of `when`, and which forms of
-    actions at which moments."""
+    actions at which moments; `forwards_first`: whether it can act behind a message that has passed;
+    `keeps_endings`: whether a connection that one side ends without a word ends so for the other."""
 
     name: str
     leg: Leg
     triggers: frozenset[str]
     actions: Mapping[str, frozenset[Moment]]
+    forwards_first: bool = True
+    keeps_endings: bool = True
 
     def moments(self, fault: Fault) -> frozenset[Moment]:
         """When the fault can fire: where all its actions can be done, and at the opening only if they
@@ -42,15 +50,16 @@ class Carrier:
         needs = [f"leg {fault.leg}"] if fault.leg != self.leg else []
         needs += [f"when.{name}" for name in asked if name not in self.triggers]
         needs += [f"do.{action.form}" for action in fault.do if action.form not in self.actions]
+        needs += ["after"] if fault.after and not self.forwards_first else []
         if needs:
-            raise Unsupported(f"fault `{fault.id}` needs `{needs[0]}`: not supported by the {self.name}")
+            text = f"fault `{fault.id}` needs `{needs[0]}`: not supported by the {self.name}"
+            raise Unsupported(text, needs[0])
         left = possible(fault.when)
         for action in fault.do:
-            left &= self.actions[action.form]
+            asked_at, left = left, left & self.actions[action.form]
             if not left:
-                raise Unsupported(
-                    f"fault `{fault.id}` needs `do.{action.form}` where {self._only(action.form)}"
-                )
+                text = f"fault `{fault.id}` needs `do.{action.form}` where {self._only(action.form)}"
+                raise Unsupported(text, f"do.{action.form} at {' or '.join(sorted(asked_at))}")
         return left - {"opening"} or left
 
     def _only(self, form: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from think_proxy.engine import Firing, Watch
-from think_proxy.match import Exchange, Message
+from think_proxy.match import Exchange, Message, Place
 from think_proxy.plan import Direction, Fault
 
 Journal = Callable[[str, dict[str, Any], dict[str, Any]], None]
@@ -49,3 +49,9 @@ def done(journal: Journal, firing: Firing, did: list[str], outcome: Done, reason
 def unreachable(journal: Journal, reason: str) -> None:
     """A client was turned away, because nobody answers upstream."""
     journal("info", {}, {"reason": reason})
+
+
+def retold(journal: Journal, place: Place) -> None:
+    """A server ended a connection without a word, and the client was told a close."""
+    ids = {name: value for name, value in (("connection", place.name), ("client", place.client)) if value}
+    journal("info", ids, {"reason": "the carrier told a client a close that the target did not say"})

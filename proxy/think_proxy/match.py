@@ -36,12 +36,13 @@ class Message:
     raw: its bytes as they came, all frames of it. content: what the receiving application sees,
     None where that cannot be told. ordinal: from 1, among the data messages of the direction; the
     request that opens a connection comes before them and is 0. offset: of its first byte in the
-    direction's stream of frames, or in the body of its exchange, in bytes."""
+    direction's stream of frames, or in the body of its exchange, in bytes; None from a carrier that sees
+    no frames."""
 
     raw: bytes
     content: bytes | None
     ordinal: int
-    offset: int
+    offset: int | None
     _json: Any = field(default=None, init=False, repr=False)
 
     @property
@@ -55,12 +56,8 @@ class Message:
         """What tells this message from every other: `size` in bytes and `sha256` are of the content,
         or of the raw bytes where the content cannot be told."""
         body = self.raw if self.content is None else self.content
-        return {
-            "ordinal": self.ordinal,
-            "offset": self.offset,
-            "size": len(body),
-            "sha256": sha256(body).hexdigest(),
-        }
+        where = {"ordinal": self.ordinal} | ({} if self.offset is None else {"offset": self.offset})
+        return {**where, "size": len(body), "sha256": sha256(body).hexdigest()}
 
 
 def contains(value: Any, pattern: Any) -> bool:

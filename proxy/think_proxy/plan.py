@@ -164,12 +164,15 @@ class Action(_Part):
 
     @property
     def form(self) -> str:
-        """The name, and which way of it where there are several: `cut.reset`, `truncate.clean`."""
+        """The name, and which way of it where there are several: `cut.reset`, `truncate.clean`,
+        `stall.up`."""
         match getattr(self, self.name):
             case CloseCode():
                 return f"{self.name}.close"
             case Truncate(end=end):
                 return f"{self.name}.{end}"
+            case For(direction=str(way)):
+                return f"{self.name}.{way}"
             case str(way) if self.name == "cut":
                 return f"{self.name}.{way}"
         return self.name

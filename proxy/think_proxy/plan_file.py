@@ -6,12 +6,16 @@ YAML or JSON. Works for every plan type, the kit's larger one included.
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 T = TypeVar("T")
+
+MAX_NODES = 200_000
+"""Values of a plan; each alias counts as all that it stands for."""
 
 _PATH = re.compile(r" - at (?:`key` in )?`\$(.*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
@@ -35,13 +39,30 @@ def load(text: str, name: str, type: type[T]) -> T:
 def _parse(text: str, name: str) -> tuple[yaml.Node | None, Any]:
     """The value, and the same as nodes, which know where they stand."""
     try:
-        return _parse_json(text) or (yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text))
+        return _parse_json(text) or _parse_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         raise PlanError(f"{name}:{place}: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PlanError(f"{name}:1:1: {str(error).splitlines()[0]}") from None
+
+
+def _parse_yaml(text: str) -> tuple[yaml.Node | None, Any]:
+    node = yaml.compose(text, yaml.SafeLoader)
+    if node is not None and _size(node, {}) > MAX_NODES:
+        raise ValueError(f"its aliases make more than {MAX_NODES} values of it")
+    return node, yaml.safe_load(text)
+
+
+def _size(node: yaml.Node, known: dict[int, float]) -> float:
+    """How many values a node has when its aliases are spelled out; endless for one that holds itself."""
+    if id(node) not in known:
+        known[id(node)] = inf
+        below = node.value if isinstance(node, yaml.CollectionNode) else []
+        parts = [part for item in below for part in (item if isinstance(item, tuple) else (item,))]
+        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _parse_json(text: str) -> tuple[yaml.Node | None, Any] | None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
-from think_proxy.carriers.embedded import EmbeddedProxy
-from think_proxy.carriers.messages import unmask
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import PROXIES
+from think_proxy.carriers.messages import header, unmask
+from think_proxy.carriers.proxy import Proxy
 from think_proxy.plan import Fault, Leg
 
 DEADLINE_S = 5.0
@@ -53,6 +55,12 @@ def faults(*rows: dict[str, Any], leg: Leg = "client") -> list[Fault]:
     return msgspec.convert([{"id": "f", "leg": leg, "when": {}, **row} for row in rows], list[Fault])
 
 
+def opening(target: str) -> bytes:
+    """The request that opens a WebSocket."""
+    fields = "Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13"
+    return f"GET {target} HTTP/1.1\r\n{fields}\r\n\r\n".encode()
+
+
 def rst(sock: socket.socket) -> None:
     """Makes the next close of this socket a reset."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -78,6 +86,14 @@ class Peer:
     async def head(self) -> bytes:
         async with asyncio.timeout(DEADLINE_S):
             return await self.reader.readuntil(b"\r\n\r\n")
+
+    async def frame(self) -> bytes:
+        """The payload of the next frame, in clear."""
+        async with asyncio.timeout(DEADLINE_S):
+            got = bytearray(await self.reader.readexactly(2))
+            while (found := header(got)) is None:
+                got += await self.reader.readexactly(1)
+            return unmask(await self.reader.readexactly(found.length), found.mask)
 
     async def rest(self) -> tuple[bytes, str]:
         """All that still comes, and how it ends: `fin` or `reset`."""
@@ -148,28 +164,38 @@ class Rig:
         self.control = Control()
         self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
         self.peers: list[Peer] = []
-        self.proxy: EmbeddedProxy
+        self.proxy: Proxy
 
     def arm(self, *rows: dict[str, Any], scope: str = SCOPE) -> None:
         self.proxy.arm(faults(*rows, leg=self.leg), scope)
 
-    async def connect(self) -> tuple[Peer, Peer]:
-        """A client and the upstream's end of its connection."""
+    async def client(self, says: bytes = b"") -> Peer:
+        """A client that says this at once."""
         client = Peer(*await asyncio.open_connection("127.0.0.1", self.proxy.port))
         self.peers.append(client)
+        client.send(says)
+        return client
+
+    async def connect(self, says: bytes = b"") -> tuple[Peer, Peer]:
+        """A client and the upstream's end of its connection, which a carrier may open at the first word."""
+        client = await self.client(says)
         async with asyncio.timeout(DEADLINE_S):
             return client, await self.accepted.get()
 
     async def open(self, target: str = f"{SCOPE}?_pk=a.1", extensions: str = "") -> tuple[Peer, Peer]:
         """The same with a WebSocket established between them."""
-        client, upstream = await self.connect()
-        await self.upgrade(client, upstream, target, extensions)
+        client, upstream = await self.connect(opening(target))
+        await self.upgraded(client, upstream, target, extensions)
         return client, upstream
 
-    async def upgrade(self, client: Peer, upstream: Peer, target: str, extensions: str = "") -> None:
-        request = f"GET {target} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
-        client.send(request.encode())
-        assert await upstream.head() == request.encode()
+    async def upgrade(self, client: Peer, upstream: Peer, target: str) -> None:
+        """A WebSocket on a connection that is there."""
+        client.send(opening(target))
+        await self.upgraded(client, upstream, target)
+
+    async def upgraded(self, client: Peer, upstream: Peer, target: str, extensions: str = "") -> None:
+        """The upstream agrees to what a client asked."""
+        assert await upstream.head() == opening(target)
         extra = f"Sec-WebSocket-Extensions: {extensions}\r\n" if extensions else ""
         answer = f"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{extra}\r\n"
         upstream.send(answer.encode())
@@ -183,12 +209,15 @@ class Rig:
 
 @asynccontextmanager
 async def rig(
-    leg: Leg = "client", server_side: ssl.SSLContext | None = None, tls: ssl.SSLContext | None = None
+    leg: Leg = "client",
+    server_side: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext | None = None,
+    carrier: str = EMBEDDED,
 ) -> AsyncIterator[Rig]:
     """A running rig; everything is closed behind it. The upstream speaks TLS where it is given."""
     made = Rig(leg)
     server = await asyncio.start_server(made._accept, "127.0.0.1", 0, ssl=server_side)
-    made.proxy = EmbeddedProxy(
+    made.proxy = PROXIES[carrier](
         server.sockets[0].getsockname(),
         journal=made.journal,
         process=made.control,

@@ -231,15 +231,20 @@ class Conversation:
 def answer(status: Status) -> bytes:
     """A whole answer, after which the connection ends."""
     body = status.body.encode()
-    headers = {
+    phrase = responses.get(status.code, "")
+    fields = (f"{name}: {value}" for name, value in answer_headers(status, len(body)).items())
+    lines = [f"HTTP/1.1 {status.code} {phrase}", *fields]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def answer_headers(status: Status, length: int) -> dict[str, str]:
+    """The headers of that answer, with a body of `length` bytes."""
+    return {
         "content-type": "text/plain; charset=utf-8",
         **{name.lower(): value for name, value in status.headers.items()},
-        "content-length": str(len(body)),
+        "content-length": str(length),
         "connection": "close",
     }
-    phrase = responses.get(status.code, "")
-    lines = [f"HTTP/1.1 {status.code} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def _body(head: Head, *, otherwise: float) -> Body | None:

@@ -1,10 +1,14 @@
-"""One firing on one connection: the fault's list runs while the direction it hit is held."""
+"""One firing on one connection: the fault's list runs while the direction it hit is held.
+
+The list and its bounds are the same on every carrier; what an action does to a connection is not.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from think_proxy.carriers.events import BodyMessage
 from think_proxy.carriers.http1 import answer
@@ -20,20 +24,13 @@ Process = Callable[[ProcessAction, str], Awaitable[None]]
 """Does this to the target process for the firing with this token; returns when it is done."""
 
 
-class Strike:
-    """The `Link` of one firing. The lane is held from here on until `run` is over."""
+class Strike(ABC):
+    """The `Link` of one firing, as far as all carriers share it."""
 
-    def __init__(self, lane: Lane, message: Message, firing: Firing, process: Process | None) -> None:
+    def __init__(self, firing: Firing, process: Process | None) -> None:
         self.firing = firing
-        self.relay = lane.relay
-        self.swallowing = False
-        self._lane = lane
-        self._held: Message | None = message
         self._process = process
         self._healed = asyncio.Event()
-        lane.hold()
-        if firing.fault.after:
-            self._let_go()
 
     async def run(self, done: Callable[[list[str], Done, str], None]) -> None:
         """Does the list, bounded as a whole; reports what was done and how it ended; then the
@@ -56,12 +53,70 @@ class Strike:
             else:
                 outcome, reason = "error", f"{type(error).__name__}: {error}"
         done(did, outcome, reason)
+        self.release()
+
+    def heal(self) -> None:
+        """Lifts what can be lifted: a stall ends now."""
+        self._healed.set()
+
+    async def wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._healed.wait()
+
+    async def process(self, action: ProcessAction) -> None:
+        assert self._process is not None, "a plan with process actions was armed without process control"
+        await self._process(action, self.firing.token)
+
+    @abstractmethod
+    def release(self) -> None:
+        """The list is over: what is still held passes, and the connection flows again."""
+
+    @abstractmethod
+    def discard(self) -> None: ...
+
+    @abstractmethod
+    def hold(self, direction: Direction | None) -> AbstractContextManager[None]: ...
+
+    @abstractmethod
+    def reset(self) -> None: ...
+
+    @abstractmethod
+    def finish(self) -> None: ...
+
+    @abstractmethod
+    async def close(self, code: int, reason: str) -> None: ...
+
+    @abstractmethod
+    async def answer(self, status: Status) -> None: ...
+
+    @abstractmethod
+    def shorten(self, keep: int | None, *, clean: bool) -> None: ...
+
+    @abstractmethod
+    def swallow(self) -> None: ...
+
+
+class RelayStrike(Strike):
+    """A firing on a relay. The lane is held from here on until `run` is over; healed, a black hole ends in
+    a reset."""
+
+    def __init__(self, lane: Lane, message: Message, firing: Firing, process: Process | None) -> None:
+        super().__init__(firing, process)
+        self.relay = lane.relay
+        self.swallowing = False
+        self._lane = lane
+        self._held: Message | None = message
+        lane.hold()
+        if firing.fault.after:
+            self._let_go()
+
+    def release(self) -> None:
         self._let_go()
         self._lane.release()
 
     def heal(self) -> None:
-        """Lifts what can be lifted: a stall ends now, a black hole ends in a reset."""
-        self._healed.set()
+        super().heal()
         if self.swallowing:
             self.relay.reset()
 
@@ -78,11 +133,6 @@ class Strike:
         finally:
             for lane in lanes:
                 lane.release()
-
-    async def wait(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._healed.wait()
 
     def reset(self) -> None:
         self.relay.reset()
@@ -105,10 +155,6 @@ class Strike:
     def swallow(self) -> None:
         self.swallowing = True
         self.relay.swallow(self.firing.fault.within_s)
-
-    async def process(self, action: ProcessAction) -> None:
-        assert self._process is not None, "a plan with process actions was armed without process control"
-        await self._process(action, self.firing.token)
 
     def _let_go(self) -> None:
         if self._held is not None:

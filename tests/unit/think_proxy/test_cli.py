@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy_rig import SCOPE, Peer, said
+from proxy_rig import SCOPE, Peer, opening, said
 from think_proxy.cli import main
 
 COMMAND = [sys.executable, "-c", "from think_proxy.cli import main; main()"]
@@ -40,6 +41,11 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def children(pid: int) -> list[int]:
+    """Of the first thread of a process."""
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
 Refused = Callable[..., str]
 
 
@@ -58,6 +64,38 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return line.removeprefix("think-proxy: ")
 
     return start
+
+
+def test_a_carrier_refuses_what_it_does_not_do_exactly(refused: Refused, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    line = refused("--listen", "0", *UPSTREAM, "--carrier", "mitmproxy", "--plan", str(path))
+    assert line == "fault `lose` needs `do.cut.reset`: not supported by the mitmproxy WebSocket carrier"
+
+
+async def test_mitmproxy_by_itself_and_what_becomes_of_it(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        PLAN.replace("direction: down, nth: 2", "client: a").replace("cut: reset", "status: {code: 503}")
+    )
+    asked = ("--carrier", "mitmproxy", "--listen", "0", *UPSTREAM, "--plan", str(plan))
+    with running(*asked) as process:
+        assert process.stderr is not None
+        ready = await asyncio.to_thread(process.stderr.readline)
+        port = int(ready.split(",")[0].rpartition(":")[2])
+        client = Peer(*await asyncio.open_connection("127.0.0.1", port))
+        client.send(opening(f"{SCOPE}?_pk=a.1"))
+        assert (await client.rest())[0].startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        client.writer.close()
+        [child] = children(process.pid)
+        os.kill(child, signal.SIGKILL)
+        output, errors = await asyncio.to_thread(process.communicate, timeout=10)
+        assert (process.returncode, errors) == (
+            3,
+            "think-proxy: the carrier mitmproxy broke: its process ended\n",
+        )
+        kinds = [json.loads(line)["kind"] for line in output.splitlines()]
+        assert kinds == ["fault-planned", "fault-fired", "fault-done"]
 
 
 async def test_a_plan_strikes_and_the_journal_tells(tmp_path: Path) -> None:

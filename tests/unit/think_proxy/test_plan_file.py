@@ -74,7 +74,17 @@ def test_texts_that_are_no_plan(text: str, expected: str) -> None:
     assert str(wrong.value) == expected
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "\x00", "a: !!python/object:os.system {}"])
+def doubled(times: int) -> str:
+    """A list of two, of which each line holds the one before twice."""
+    lines = [f"- &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, times)]
+    return "\n".join(["- &a0 [x, x]", *lines])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "\x00", "a: !!python/object:os.system {}", doubled(60), "&a [*a]"],
+    ids=["deep", "NUL", "tag", "aliases of aliases", "a list in itself"],
+)
 def test_hostile_texts_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(PlanError) as wrong:
         load(text, "p", FaultPlan)

@@ -1,4 +1,4 @@
-"""The page about faults says what the carriers do."""
+"""The page about faults says what each carrier does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from think_proxy.carriers.abilities import (
     EXCHANGE_ACTIONS,
     EXCHANGE_TRIGGERS,
+    MITM_EXCHANGE_ACTIONS,
+    MITM_SOCKET_ACTIONS,
     SOCKET_ACTIONS,
     SOCKET_TRIGGERS,
 )
@@ -16,11 +18,11 @@ from think_proxy.engine import Moment
 PAGE = Path(__file__).parents[4] / "docs" / "faults.md"
 
 
-def table(title: str) -> dict[str, tuple[str, str]]:
+def table(title: str) -> dict[str, tuple[str, ...]]:
     """The rows of the table under this heading, by their first cell."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
-    return {name.strip("`"): (sockets, exchanges) for name, sockets, exchanges in rows[1:]}
+    return {name.strip("`"): tuple(cells) for name, *cells in rows[1:]}
 
 
 def where(actions: Mapping[str, frozenset[Moment]], form: str) -> str:
@@ -37,7 +39,8 @@ def test_the_triggers() -> None:
 
 
 def test_the_actions() -> None:
-    forms = {**SOCKET_ACTIONS, **EXCHANGE_ACTIONS}
+    carriers = (SOCKET_ACTIONS, EXCHANGE_ACTIONS, MITM_SOCKET_ACTIONS, MITM_EXCHANGE_ACTIONS)
     assert table("Actions") == {
-        form: (where(SOCKET_ACTIONS, form), where(EXCHANGE_ACTIONS, form)) for form in forms
+        form: tuple(where(actions, form) for actions in carriers)
+        for form in {form for actions in carriers for form in actions}
     }
