@@ -16,7 +16,7 @@ from think_reference.core.policies import Policies
 from think_reference.defects import DEFECTS
 
 USAGE = 4
-"""Exit code of a call that cannot work: bad option, folder not writable, port taken."""
+"""Exit code of a call that cannot work: bad option, port taken, a data folder that cannot be used."""
 
 
 class Complaint(click.ClickException):
@@ -37,6 +37,15 @@ def cli() -> None:
 @click.option("--model-url", envvar="THINK_MODEL_URL", required=True, help="OpenAI-compatible base URL.")
 @click.option("--effects-url", envvar="THINK_EFFECTS_URL", help="Where tools report their effects.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every step: survives power loss.")
+@click.option(
+    "--unload-after",
+    "unload_s",
+    type=click.FloatRange(min=0.01),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long an agent is idle before it leaves memory; its sockets stay.",
+)
 @click.option("--defect", metavar="NAME", help="Misbehave on purpose; see `defects`.")
 def serve(
     port: int,
@@ -45,10 +54,18 @@ def serve(
     model_url: str,
     effects_url: str | None,
     durable: bool,
+    unload_s: float,
     defect: str | None,
 ) -> None:
     """Serve /agents/conformance-agent/<name>. Options also come from THINK_PORT, THINK_DATA_DIR,
-    THINK_MODEL_URL and THINK_EFFECTS_URL."""
+    THINK_MODEL_URL and THINK_EFFECTS_URL.
+
+    Ends with 0 after SIGTERM or SIGINT. Ends with 4, and one line that says why and what to do, when it
+    cannot serve: a bad option, a port that is taken, a data folder that is read-only or that another
+    process serves, a journal with unfinished turns that is locked, read-only or on a full disk. A journal
+    that is broken, or of another program or version, is named in one line, is not touched, and makes
+    its own agent answer 500; the others are served.
+    """
     from think_reference.shell.outside import EffectsEndpoint
     from think_reference.shell.server import CannotServe, Settings, serve
 
@@ -61,6 +78,7 @@ def serve(
         model_url=model_url,
         policies=_policies(defect),
         durable=durable,
+        unload_s=unload_s,
     )
     try:
         asyncio.run(serve(settings))

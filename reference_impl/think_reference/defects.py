@@ -312,7 +312,7 @@ DEFECTS = {
             "loss-is-cancel",
             "a connection that is lost stops the turn that runs",
             Policies(loss=_yes),
-            ("CANCEL-01", "CANCEL-13", "CANCEL-15", "TURN-17", "WIRE-153"),
+            ("CANCEL-01", "CANCEL-13", "CANCEL-15", "TURN-17", "WIRE-112", "WIRE-153"),
         ),
         Defect(
             "puts-words-behind-the-question",

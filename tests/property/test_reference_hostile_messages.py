@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -16,7 +17,7 @@ from think_conformance.wire.frames import ChatRequest
 from think_reference.agent import Think
 from think_reference.core.effects import Effect, Persist, Rows
 from think_reference.core.events import Received
-from think_reference.shell.journal import Journal
+from think_reference.shell.journal import Journal, path_of
 
 HALF = "\ud83d"
 TEXT = st.text(max_size=4) | st.sampled_from(["", HALF, "\0", "tool-", "streaming", "u1", "a1"])
@@ -71,7 +72,8 @@ class Life:
     """An agent over a real journal; every frame and prompt is written out as it would be sent."""
 
     def __init__(self) -> None:
-        self._journal = Journal(Path(":memory:"), "k", "n")
+        self._folder = TemporaryDirectory()
+        self._journal = Journal(path_of(Path(self._folder.name), "k", "n"), "k", "n")
         self.world = World(Think)
         self.world.connect(1)
 
@@ -112,6 +114,7 @@ class Life:
     def close(self) -> None:
         """Done."""
         self._journal.close()
+        self._folder.cleanup()
 
     def _keep(self, effects: list[Effect]) -> None:
         for effect in effects:

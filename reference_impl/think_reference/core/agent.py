@@ -6,7 +6,7 @@ same rows and events at the same times give the same effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from think_conformance.wire.codec import Unreadable
 from think_conformance.wire.frames import (
@@ -14,7 +14,6 @@ from think_conformance.wire.frames import (
     CancelRequest,
     ChatClear,
     ChatRequest,
-    ChatResponse,
     ClientFrame,
     Message,
     ResumeAck,
@@ -28,7 +27,7 @@ from think_reference.core.events import Connected, Disconnected, Event, Received
 from think_reference.core.life import Life
 from think_reference.core.orders import Orders
 from think_reference.core.policies import Policies
-from think_reference.core.request import BadRequest, ChatBody, parse
+from think_reference.core.request import BadRequest, ChatBody, parse, refusal
 from think_reference.core.resume import Handshake
 from think_reference.core.rpc import call
 from think_reference.core.turn import Turn
@@ -72,10 +71,13 @@ class Agent:
         """Whether no turn is open: nothing is lost when the agent is unloaded."""
         return not self._life.turns.unended()
 
-    def load(self, rows: Rows, now: float) -> list[Effect]:
-        """Take over what a journal holds: interrupted turns are put back, then the queue goes on."""
+    def load(self, rows: Rows, now: float, conns: Iterable[int] = ()) -> list[Effect]:
+        """Take over what a journal holds: interrupted turns are put back, then the queue goes on. `conns`:
+        connections that stayed while an agent that was idle was not in memory."""
         self._orders.begin(now)
         self._restore(rows)
+        for conn in conns:
+            self._handshake.stay(conn)
         for turn in self._policies.interrupted(rows.turns):
             self._life.put_back(turn, rows.chunks.get(turn.id, []))
         self._life.advance()
@@ -178,9 +180,7 @@ class Agent:
         if request_id in self._life.turns:
             self._resend(conn, request_id)
             return
-        text = f"Bad request: {why}"
-        refusal = ChatResponse(id=request_id, body=text, done=True, error=True, outcome="error")
-        self._orders.do(Send(conn, refusal))
+        self._orders.do(Send(conn, refusal(request_id, f"Bad request: {why}")))
 
     def _resend(self, conn: int, request_id: str) -> None:
         self._orders.do(*self._handshake.resend(conn, request_id, self._life.situation))

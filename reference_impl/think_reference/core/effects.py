@@ -1,7 +1,7 @@
 """Everything an agent can ask for. Effects are done in the order they are given.
 
-`Persist` is one transaction of the journal and is done before anything behind it: nothing is ever
-shown that a crash could take back.
+`Persist` is one transaction of the journal, or part of one with others, and is done before anything
+behind it: nothing is ever shown that a crash could take back.
 """
 
 from __future__ import annotations

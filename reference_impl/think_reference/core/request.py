@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from think_conformance.wire.codec import loads
-from think_conformance.wire.frames import ChatRequest, Message
+from think_conformance.wire.frames import ChatRequest, ChatResponse, Message
 from think_reference.core.bounds import MAX_DEPTH, too_deep
 
 ROLES = ("user", "assistant", "system")
@@ -76,6 +76,11 @@ def parse(request: ChatRequest) -> ChatBody:
         _check_message(f"messages[{index}]", message)
     custom = {k: v for k, v in body.items() if k not in KNOWN}
     return ChatBody(messages, body.get("trigger") == "regenerate-message", custom)
+
+
+def refusal(request_id: str, why: str) -> ChatResponse:
+    """What the sender of a request is told of which nothing is stored and nothing runs (WIRE-50)."""
+    return ChatResponse(id=request_id, body=why, done=True, error=True, outcome="error")
 
 
 def _check_message(where: str, message: Any) -> None:

@@ -61,6 +61,10 @@ class Handshake:
         offered = (c for c, standing in self._standing.items() if standing == "offered")
         return self._policies.withheld(offered)
 
+    def stay(self, conn: int) -> None:
+        """Take over a connection that has been greeted and waits for nothing."""
+        self._standing[conn] = "attached"
+
     def leave(self, conn: int) -> None:
         """Forget a connection."""
         self._standing.pop(conn, None)

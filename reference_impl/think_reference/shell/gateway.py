@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from functools import partial
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -10,6 +12,8 @@ from think_conformance.wire.codec import dumps
 from think_reference.shell.host import Host
 from think_reference.shell.journal import JournalError, LoadError
 from think_reference.shell.outbox import Outbox
+
+_log = logging.getLogger(__name__)
 
 MAX_FRAME = 4 * 1024 * 1024
 CLOSE_S = 2.0
@@ -42,7 +46,10 @@ class Gateway:
             return web.Response(status=400, text="Invalid request")
         try:
             driver = self._host.agent(kind, name)
-        except (JournalError, LoadError) as error:
+        except JournalError as error:
+            _log.error("%s", error)
+            return web.Response(status=503, text=str(error))
+        except LoadError as error:
             return web.Response(status=500, text=str(error))
         if request.headers.get("Upgrade", "").lower() == "websocket":
             return await self._chat(request, kind, name)
@@ -60,7 +67,7 @@ class Gateway:
         except (JournalError, LoadError) as error:
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:120])
             return socket
-        outbox = Outbox(socket.send_str, lambda: self._cut_off(request, socket), lambda: _abort(request))
+        outbox = Outbox(socket.send_str, partial(self._close, request, socket), partial(_abort, request))
         writer = asyncio.ensure_future(outbox.run())
         conn = driver.connect(outbox)
         try:
@@ -73,8 +80,8 @@ class Gateway:
             await asyncio.gather(writer, return_exceptions=True)
         return socket
 
-    def _cut_off(self, request: web.Request, socket: web.WebSocketResponse) -> None:
-        task = asyncio.ensure_future(_close(request, socket))
+    def _close(self, request: web.Request, socket: web.WebSocketResponse, why: str) -> None:
+        task = asyncio.ensure_future(_close(request, socket, why))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -83,11 +90,11 @@ class Gateway:
             task.cancel()
 
 
-async def _close(request: web.Request, socket: web.WebSocketResponse) -> None:
+async def _close(request: web.Request, socket: web.WebSocketResponse, why: str) -> None:
     """Say why, then cut: who does not read would not read that either."""
     try:
         async with asyncio.timeout(CLOSE_S):
-            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"too slow", drain=False)
+            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=why.encode(), drain=False)
     except (TimeoutError, ConnectionError):
         pass
     finally:

@@ -2,12 +2,14 @@
 
 WAL with synchronous=NORMAL survives the death of the process, not the loss of power; `durable`
 waits for the disk (FULL). The lock is held as long as the file is open, so two processes never
-serve one agent.
+serve one agent. A file that is not ours, or of another time, is told from ours before a byte of it is
+written.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -37,70 +39,123 @@ LOCK_S = 1.0
 
 _log = logging.getLogger(__name__)
 
-_SCHEMA = """
-create table if not exists agent (kind text not null, name text not null);
-create table if not exists turn (
+APPLICATION = 0x54686E6B
+"""Marks a file as one of ours, where SQLite keeps a mark for that."""
+
+VERSION = 1
+"""Of the schema. A newer one is left to who knows it."""
+
+CACHE_KIB = 512
+"""What SQLite may keep of one file in memory."""
+
+_SCHEMA = f"""
+pragma application_id = {APPLICATION};
+pragma user_version = {VERSION};
+create table agent (kind text not null, name text not null);
+create table turn (
     id text primary key, root text not null, run integer not null, place integer not null,
     kind text not null, state text not null, outcome text, message_ids text not null, anchor text,
     message_id text, body text not null, attempt integer not null, evaluated_at real not null,
     error text not null
 ) without rowid;
-create table if not exists chunk (
+create table chunk (
     request_id text not null, seq integer not null, body text not null, primary key (request_id, seq)
 ) without rowid;
-create table if not exists message (id text primary key, position integer not null, body text not null);
-create index if not exists message_position on message (position);
-create table if not exists meta (key text primary key, value text not null) without rowid;
+create table message (id text primary key, position integer not null, body text not null);
+create index message_position on message (position);
+create table meta (key text primary key, value text not null) without rowid;
 """
+
+_ALONE = "pragma locking_mode = exclusive"
+"""Also spares the file that SQLite shares between processes, for which a full disk has no room."""
 
 _PUT_TURN = "insert or replace into turn values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
+_ANEW = "put back a copy, or move it away to begin anew"
+
+_NEXT = {
+    sqlite3.SQLITE_BUSY: "end the other process that has it open",
+    sqlite3.SQLITE_CANTOPEN: "it must be a file that this user may read and write",
+    sqlite3.SQLITE_CORRUPT: _ANEW,
+    sqlite3.SQLITE_ERROR: _ANEW,
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "see to the disk and to the room on it",
+    sqlite3.SQLITE_NOTADB: _ANEW,
+    sqlite3.SQLITE_READONLY: "make it writable for this user",
+}
+"""What to do, by the primary code of an error."""
+
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB)
+"""The codes that speak of what is in the file."""
+
+
 class JournalError(Exception):
-    """The journal cannot be opened or written; the text says which and why."""
+    """The journal cannot be opened or written now; the text says which, why and what to do."""
 
 
 class LoadError(Exception):
-    """What a journal holds makes no agent; the text says which and why. It concerns no other agent."""
+    """What a journal holds makes no agent; the text says which, why and what to do. It concerns no other
+    agent."""
 
 
 class Journal:
-    """The open file. `path` from `path_of`; kind and name are written inside it. Raises JournalError,
-    and LoadError for a file that is no database."""
+    """The open file. `path` is from `path_of`; kind and name are written inside it. Raises JournalError,
+    and LoadError for a file that is no journal of this agent."""
 
     def __init__(self, path: Path, kind: str, name: str, *, durable: bool = False) -> None:
-        self._path = path
+        self.path = path
+        if path.is_file() and not os.access(path, os.W_OK):
+            raise JournalError(f"{path}: read-only; {_NEXT[sqlite3.SQLITE_READONLY]}")
         try:
             self._db = sqlite3.connect(path, timeout=LOCK_S, isolation_level=None)
-            self._db.execute("pragma locking_mode = exclusive")
-            self._db.execute("pragma journal_mode = wal")
-            self._db.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
-            self._db.executescript(_SCHEMA)
-            if self._db.execute("select 1 from agent").fetchone() is None:
-                self._db.execute("insert into agent values (?, ?)", (kind, name))
         except sqlite3.Error as error:
             raise _failure(path, error) from error
+        try:
+            self._db.execute(_ALONE)
+            empty = not _is_ours(path, self._db)
+            if empty and not durable:  # what holds nothing has nothing to lose: no waiting for the disk
+                self._db.execute("pragma synchronous = off")
+            self._db.execute("pragma journal_mode = wal")
+            if empty:
+                self._create(kind, name)
+            self._db.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+            self._db.execute(f"pragma cache_size = {-CACHE_KIB}")
+            _owner(path, self._db)
+        except sqlite3.Error as error:
+            self.close()
+            raise _failure(path, error) from error
+        except LoadError:
+            self.close()
+            raise
 
     def read(self) -> Rows:
         """Everything that is stored. Raises LoadError."""
         try:
             return self._read()
         except (sqlite3.Error, msgspec.MsgspecError, ValueError) as error:
-            raise LoadError(f"{self._path}: {error}") from error
+            raise LoadError(_line(self.path, error)) from error
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Do all of these, or none; on return they are committed. Raises JournalError."""
+        """Do all of these, or none; on return they are committed. Raises JournalError, after which it can
+        only be closed."""
         try:
             self._db.execute("begin immediate")
             for write in writes:
                 _STATEMENTS[type(write)](self._db, write)
             self._db.execute("commit")
         except sqlite3.Error as error:
-            raise JournalError(f"{self._path}: {error}") from error
+            raise JournalError(_line(self.path, error)) from error
 
     def close(self) -> None:
         """Close the file and give up its lock."""
         self._db.close()
+
+    def _create(self, kind: str, name: str) -> None:
+        """Make the tables and name the owner, at once or not at all."""
+        self._db.executescript(f"begin immediate; {_SCHEMA}")
+        self._db.execute("insert into agent values (?, ?)", (kind, name))
+        self._db.execute("commit")
 
     def _read(self) -> Rows:
         columns = "id, root, place, run, kind, state, outcome, message_ids, anchor, message_id, body"
@@ -133,29 +188,69 @@ def unfinished(folder: Path) -> list[tuple[str, str]]:
 
 def _owner_if_unfinished(path: Path) -> list[tuple[str, str]]:
     try:
+        return _owner_of_open_turns(path)
+    except LoadError as error:
+        _log.error("%s", error)
+        return []
+
+
+def _owner_of_open_turns(path: Path) -> list[tuple[str, str]]:
+    try:
         db = sqlite3.connect(path, timeout=LOCK_S)
         try:
-            tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
-            if not {"agent", "turn"} <= tables:
+            if os.access(path, os.W_OK):
+                db.execute(_ALONE)
+            if not _is_ours(path, db):
                 return []  # the process died while it made the file
-            found = db.execute(
-                "select kind, name from agent where exists (select 1 from turn where state <> 'ended')"
-            )
-            return [(kind, name) for kind, name in found]
+            owner = _owner(path, db)
+            waits = db.execute("select 1 from turn where state <> 'ended' limit 1").fetchone()
+            return [owner] if waits else []
         finally:
             db.close()
     except sqlite3.Error as error:
-        failure = _failure(path, error)
-        if isinstance(failure, JournalError):
-            raise failure from error
-        _log.error("%s", failure)
-        return []
+        raise _failure(path, error) from error
+
+
+def _is_ours(path: Path, db: sqlite3.Connection) -> bool:
+    """Whether the file is a journal; it is none yet while it is empty. Writes nothing. Raises LoadError
+    for what is of somebody else, or of a later version."""
+    (mark,) = db.execute("pragma application_id").fetchone()
+    (version,) = db.execute("pragma user_version").fetchone()
+    (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+    if (mark, version, tables) == (0, 0, 0):
+        return False
+    if mark != APPLICATION:
+        raise LoadError(f"{path}: a database of another program; move it out of the data folder")
+    if version != VERSION:
+        raise LoadError(
+            f"{path}: a journal of version {version}, and this think-reference knows {VERSION}; "
+            "use the one that wrote it"
+        )
+    return True
+
+
+def _owner(path: Path, db: sqlite3.Connection) -> tuple[str, str]:
+    """(kind, name) of the agent in the file. Raises LoadError where that agent would not be looked for."""
+    kind, name = db.execute("select kind, name from agent").fetchone()
+    if path != path_of(path.parent, kind, name):
+        raise LoadError(f"{path}: a copy of the journal of {kind}/{name}; move it out of the data folder")
+    return kind, name
 
 
 def _failure(path: Path, error: sqlite3.Error) -> JournalError | LoadError:
     """A file that is locked or out of reach is the operator's business; a broken one is its agent's."""
-    kind = JournalError if isinstance(error, sqlite3.OperationalError) else LoadError
-    return kind(f"{path}: {error}")
+    return (LoadError if _primary(error) in _BROKEN else JournalError)(_line(path, error))
+
+
+def _line(path: Path, error: Exception) -> str:
+    """Which file, why, and what to do; in one line."""
+    step = _NEXT.get(_primary(error), _ANEW if isinstance(error, ValueError) else "")
+    return f"{path}: {error}" + (f"; {step}" if step else "")
+
+
+def _primary(error: Exception) -> int:
+    """The primary code of an error of SQLite."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _turn(row: tuple[Any, ...]) -> Turn:

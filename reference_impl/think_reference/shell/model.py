@@ -55,8 +55,9 @@ class Model:
         """Hang up on everything."""
         await self._session.close()
 
-    async def answer(self, asked: CallModel) -> AsyncGenerator[ModelEvent, None]:
-        """The events of one answer, `ModelFinished` last. Raises ModelError. Closing it hangs up."""
+    async def answer(self, asked: CallModel) -> AsyncGenerator[list[ModelEvent], None]:
+        """The events of one answer, `ModelFinished` last; those that came together are given together,
+        never none. Raises ModelError. Closing it hangs up."""
         body: dict[str, Any] = {"model": "think-reference", "stream": True, "messages": asked.messages}
         if asked.tools:
             body["tools"] = asked.tools
@@ -64,27 +65,35 @@ class Model:
             async with self._session.post(self._url, json=body) as response:
                 if response.status != 200:
                     raise ModelError(await _error_text(response), in_band=True)
-                async for event in _events(asked.request_id, response):
-                    yield event
+                async for events in _events(asked.request_id, response):
+                    yield events
         except EventTooLarge as error:
             raise ModelError(f"the model's stream holds {error}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ModelError(f"the model cannot be reached: {error or type(error).__name__}") from error
 
 
-async def _events(request_id: str, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
+async def _events(
+    request_id: str, response: aiohttp.ClientResponse
+) -> AsyncGenerator[list[ModelEvent], None]:
     parser, completion, received = SseParser(), Completion(request_id), 0
     async for data in response.content.iter_any():
         received += len(data)
         if received > MAX_ANSWER:
             raise ModelError(f"the model's answer has more than {MAX_ANSWER} bytes")
-        for text in parser.feed(data):
-            if text == "[DONE]":
-                for event in completion.end():
-                    yield event
-                return
-            for event in completion.read(text):
-                yield event
+        events: list[ModelEvent] = []
+        try:
+            for text in parser.feed(data):
+                if text == "[DONE]":
+                    yield events + completion.end()
+                    return
+                events += completion.read(text)
+        except ModelError:
+            if events:  # what was said before the failure was said
+                yield events
+            raise
+        if events:
+            yield events
     raise ModelError("the model's stream ended before its answer did", in_band=True)
 
 

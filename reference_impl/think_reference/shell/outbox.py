@@ -24,21 +24,29 @@ could never be reached again."""
 ENTRY_COST = 64
 """Bytes that any waiting entry counts besides its text."""
 
+TOO_SLOW = "too slow"
+"""Why a reader is cut off that lets too much wait."""
+
+END_S = 2.0
+"""How long what waits may take to leave once the connection is to end."""
+
 
 class Outbox:
-    """`send` writes one text to the socket and may wait. `overflow` is called once, when more than
-    LIMIT bytes wait; from then on nothing is taken. `abort` ends the connection without a word."""
+    """`send` writes one text to the socket and may wait. `close` is called once, with the reason, when more
+    than LIMIT bytes wait, or by `end`; from then on nothing is taken. `abort` ends the connection without
+    a word."""
 
     def __init__(
         self,
         send: Callable[[str], Awaitable[None]],
-        overflow: Callable[[], None],
+        close: Callable[[str], None],
         abort: Callable[[], None],
     ) -> None:
-        self._send, self._overflow, self._abort = send, overflow, abort
+        self._send, self._close, self._abort = send, close, abort
         self._waiting: deque[tuple[str | Replay, int]] = deque()
         self._size = 0
         self._full = False
+        self._last_words: str | None = None
         self._wake = asyncio.Event()
 
     def put(self, text: str) -> None:
@@ -50,7 +58,7 @@ class Outbox:
         self._add(replay, 8 * len(replay.chunks) + ENTRY_COST)
 
     async def run(self) -> None:
-        """Send what waits, for ever. Ends with the error of `send`."""
+        """Send what waits, until the end. Ends with the error of `send`."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -60,6 +68,16 @@ class Outbox:
                     await self._send(text)
                     await asyncio.sleep(0)  # a fast reader of a long replay must not hold up the others
                 self._size -= cost
+            if self._last_words is not None:
+                self._close(self._last_words)
+                return
+
+    def end(self, why: str) -> None:
+        """Send what waits and close the connection; who does not read is cut off."""
+        if not self._full:
+            self._full, self._last_words = True, why
+            self._wake.set()
+            asyncio.get_running_loop().call_later(END_S, self._abort)
 
     def abort(self) -> None:
         """Send nothing any more and cut the connection."""
@@ -77,7 +95,7 @@ class Outbox:
         self._size += cost
         if self._size > LIMIT:
             self._shut()
-            self._overflow()
+            self._close(TOO_SLOW)
             return
         self._waiting.append((entry, cost))
         self._wake.set()

@@ -44,7 +44,9 @@ def test_a_folder_that_is_a_file(
 ) -> None:
     (tmp_path / "file").touch()
     assert run(monkeypatch, *serve(tmp_path / "file")) == 4
-    assert capsys.readouterr().err == f"think-reference: {tmp_path}/file: File exists\n"
+    assert capsys.readouterr().err == (
+        f"think-reference: {tmp_path}/file: File exists; give another --data-dir\n"
+    )
 
 
 def test_a_journal_out_of_reach(
@@ -52,7 +54,10 @@ def test_a_journal_out_of_reach(
 ) -> None:
     (tmp_path / "x.sqlite3").mkdir()
     assert run(monkeypatch, *serve(tmp_path)) == 4
-    assert capsys.readouterr().err == f"think-reference: {tmp_path}/x.sqlite3: unable to open database file\n"
+    assert capsys.readouterr().err == (
+        f"think-reference: {tmp_path}/x.sqlite3: unable to open database file; "
+        "it must be a file that this user may read and write\n"
+    )
 
 
 @pytest.mark.parametrize(

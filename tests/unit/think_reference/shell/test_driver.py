@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from reference_world import request, user
-from think_conformance.wire.codec import decode_server, encode
+from think_conformance.wire.codec import decode_server, encode, loads
 from think_conformance.wire.frames import ChatResponse
 from think_reference.agent import Think
 from think_reference.core.agent import Agent
 from think_reference.core.application import Storage, Tool
-from think_reference.core.effects import CallModel
-from think_reference.core.events import ModelEvent, ModelFinished, ModelToolCall
+from think_reference.core.effects import CallModel, Write
+from think_reference.core.events import ModelDelta, ModelEvent, ModelFinished, ModelToolCall
 from think_reference.shell.driver import MAX_OUTPUT, Driver
-from think_reference.shell.journal import Journal
+from think_reference.shell.journal import Journal, path_of
 from think_reference.shell.model import Model
 from think_reference.shell.outbox import Outbox
 
@@ -29,12 +30,12 @@ class OneCall:
     def __init__(self) -> None:
         self._asked = False
 
-    async def answer(self, asked: CallModel) -> AsyncGenerator[ModelEvent, None]:
+    async def answer(self, asked: CallModel) -> AsyncGenerator[list[ModelEvent], None]:
         """The events of one answer."""
         if not self._asked:
             self._asked = True
-            yield ModelToolCall(asked.request_id, "c1", "give", "{}")
-        yield ModelFinished(asked.request_id, "stop")
+            yield [ModelToolCall(asked.request_id, "c1", "give", "{}")]
+        yield [ModelFinished(asked.request_id, "stop")]
 
 
 def nested(depth: int) -> Any:
@@ -66,20 +67,23 @@ async def part_after(tmp_path: Path, output: Any) -> dict[str, Any]:
         if isinstance(frame, ChatResponse) and frame.done:
             ended.set()
 
-    journal = Journal(tmp_path / "x.sqlite3", "giving", "x")
-    agent = Agent("x", "giving", Giving)
-    driver = Driver(agent, journal, cast("Model", OneCall()), lambda wake_s: None, pytest.fail)
-    driver.load()
-    outbox = Outbox(send, lambda: None, lambda: None)
+    driver = Driver(
+        "giving/x",
+        partial(Agent, "x", "giving", Giving),
+        partial(Journal, path_of(tmp_path, "giving", "x"), "giving", "x"),
+        cast("Model", OneCall()),
+        lambda wake_s: None,
+    )
+    outbox = Outbox(send, lambda why: None, lambda: None)
     writer = asyncio.ensure_future(outbox.run())
     driver.receive(driver.connect(outbox), encode(request("r1", user("u1"))))
     try:
         await asyncio.wait_for(ended.wait(), 5)
+        (part,) = [p for p in driver.messages[1]["parts"] if "toolCallId" in p]
     finally:
         driver.stop()
         writer.cancel()
         await asyncio.gather(writer, return_exceptions=True)
-    (part,) = [p for p in driver.messages[1]["parts"] if "toolCallId" in p]
     return cast("dict[str, Any]", part)
 
 
@@ -105,3 +109,52 @@ async def test_what_is_no_result_is_an_error_that_the_model_reads(
     part = await part_after(tmp_path, output)
     assert part["state"] == "output-error"
     assert error in part["errorText"]
+
+
+class Together:
+    """Says all it has to say at once."""
+
+    async def answer(self, asked: CallModel) -> AsyncGenerator[list[ModelEvent], None]:
+        """The events of one answer."""
+        said: list[ModelEvent] = [ModelDelta(asked.request_id, "text", str(n)) for n in range(3)]
+        yield [*said, ModelFinished(asked.request_id, "stop")]
+
+
+async def test_what_comes_together_is_committed_at_once_and_before_any_of_it_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    ended = asyncio.Event()
+    write = Journal.write
+
+    def writing(self: Journal, writes: Sequence[Write]) -> None:
+        write(self, writes)
+        log.append("commit")
+
+    class Noting:
+        """An outbox that sends nothing."""
+
+        def put(self, text: str) -> None:
+            """Note what it is."""
+            frame = decode_server(text)
+            if isinstance(frame, ChatResponse):
+                log.append(loads(frame.body)["type"] if frame.body else str(frame.outcome))
+                if frame.done:
+                    ended.set()
+
+    monkeypatch.setattr(Journal, "write", writing)
+    driver = Driver(
+        "k/x",
+        partial(Agent, "x", "k", Think),
+        partial(Journal, path_of(tmp_path, "k", "x"), "k", "x"),
+        cast("Model", Together()),
+        lambda wake_s: None,
+    )
+    driver.receive(driver.connect(cast("Outbox", Noting())), encode(request("r1", user("u1"))))
+    try:
+        await asyncio.wait_for(ended.wait(), 5)
+    finally:
+        driver.stop()
+    opening = ["commit", "start", "start-step"]
+    answer = ["commit", "text-start", *["text-delta"] * 3, "text-end", "finish-step", "finish", "completed"]
+    assert log == opening + answer

@@ -12,12 +12,11 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from think_conformance.wire.codec import loads
 from think_reference.agent import Think, callable_by_clients
 from think_reference.core.application import Storage
 from think_reference.core.effects import InsertMessage, PutTurn, Write
 from think_reference.core.turn import Turn
-from think_reference.shell import outbox
+from think_reference.shell import driver, host, outbox
 from think_reference.shell.driver import Driver
 from think_reference.shell.gateway import Gateway
 from think_reference.shell.host import Host
@@ -26,12 +25,10 @@ from think_reference.shell.model import Model
 
 
 @asynccontextmanager
-async def front(
-    folder: Path, fatal: Callable[[BaseException], None], kind: type[Think] = Think, **more: float
-) -> AsyncIterator[str]:
+async def front(folder: Path, kind: type[Think] = Think, **more: float) -> AsyncIterator[str]:
     """A front in this process; the URL of one agent behind it."""
     model = Model("http://127.0.0.1:1/v1")
-    host = Host({"MyAgent": kind}, folder, model, fatal, **more)
+    host = Host({"MyAgent": kind}, folder, model, **more)
     host.restore()
     runner = web.AppRunner(Gateway(host).application(), shutdown_timeout=0.1)
     await runner.setup()
@@ -48,34 +45,72 @@ async def test_an_overflow_closes_with_1013(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
 ) -> None:
     monkeypatch.setattr(outbox, "LIMIT", 100)
-    async with front(tmp_path, pytest.fail) as url, http.ws_connect(url) as chat:
+    async with front(tmp_path) as url, http.ws_connect(url) as chat:
         message = await chat.receive(5)
     assert (message.type, message.data, message.extra) == (WSMsgType.CLOSE, 1013, "too slow")
 
 
-async def test_a_journal_that_cannot_be_written_ends_the_process_and_shows_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
+async def test_a_journal_that_cannot_be_written_drops_its_agent_alone_and_shows_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    http: aiohttp.ClientSession,
 ) -> None:
-    errors: list[BaseException] = []
-    break_it: list[bool] = []
+    broken = [path_of(tmp_path, "my-agent", "x")]
     write = Journal.write
 
     def failing(self: Journal, writes: Iterable[Write]) -> None:
-        if break_it:
+        if self.path in broken:
             raise JournalError("disk full")
         write(self, writes)
 
     monkeypatch.setattr(Journal, "write", failing)
-    async with front(tmp_path, errors.append) as url, http.ws_connect(url, autoping=False) as chat:
-        greeting = [loads((await chat.receive(5)).data)["type"] for _ in range(3)]
-        assert "cf_agent_identity" in greeting
-        break_it.append(True)
+    async with front(tmp_path) as url, http.ws_connect(url) as chat, http.ws_connect(url + "2") as other:
         await chat.send_json({"type": "cf_agent_state", "state": 1})
-        await chat.send_json({"type": "cf_agent_stream_resume_request", "probeId": "p"})
-        for _ in range(2):  # an answer to the probe would stand between the two pongs
-            await chat.ping()
-            assert (await chat.receive(5)).type == WSMsgType.PONG
-    assert [str(error) for error in errors] == ["disk full"]
+        seen = [message async for message in chat]
+        assert (chat.close_code, "cf_agent_state" in str(seen)) == (1013, False)
+        await other.send_json({"type": "cf_agent_state", "state": 1})
+        await other.send_json({"type": "cf_agent_stream_resume_request"})
+        while (await other.receive_json(timeout=5))["type"] != "cf_agent_stream_resume_none":
+            pass
+        broken.clear()
+        async with http.ws_connect(url) as back:
+            assert (await back.receive_json(timeout=5))["type"] == "cf_agent_chat_messages"
+    assert caplog.messages == ["disk full"]
+
+
+async def test_what_is_owed_is_tried_again_until_the_journal_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
+) -> None:
+    broken: list[bool] = []
+    tried, opened = asyncio.Semaphore(0), asyncio.Event()
+    init, write = Journal.__init__, Journal.write
+
+    def opening(self: Journal, path: Path, kind: str, name: str, *, durable: bool = False) -> None:
+        if broken:
+            tried.release()
+            raise JournalError("disk full")
+        init(self, path, kind, name, durable=durable)
+        opened.set()
+
+    def writing(self: Journal, writes: Iterable[Write]) -> None:
+        if broken:
+            raise JournalError("disk full")
+        write(self, writes)
+
+    monkeypatch.setattr(Journal, "__init__", opening)
+    monkeypatch.setattr(Journal, "write", writing)
+    for module in (driver, host):
+        monkeypatch.setattr(module, "RETRY_S", 0.01)
+    async with front(tmp_path) as url, http.ws_connect(url) as chat:
+        opened.clear()
+        broken.append(True)
+        await chat.send_json({"type": "cf_agent_state", "state": 1})
+        async with asyncio.timeout(5):
+            for _ in range(3):
+                await tried.acquire()
+            broken.clear()
+            await opened.wait()  # nobody is connected
 
 
 class Odd(Think):
@@ -91,7 +126,7 @@ async def test_an_agent_that_fails_is_dropped_alone_and_comes_back_as_it_is_stor
     tmp_path: Path, caplog: pytest.LogCaptureFixture, http: aiohttp.ClientSession
 ) -> None:
     async with (
-        front(tmp_path, pytest.fail, Odd) as url,
+        front(tmp_path, Odd) as url,
         http.ws_connect(url + "2") as other,
         http.ws_connect(url) as bystander,
     ):
@@ -131,7 +166,7 @@ async def test_an_agent_whose_rows_cannot_be_loaded_is_set_aside_alone(
     waiting = PutTurn(Turn(id="r1", root="r1", order=0))
     keep(tmp_path, "x", waiting, InsertMessage(0, UNREADABLE))
     keep(tmp_path, "y", waiting)
-    async with front(tmp_path, pytest.fail) as url:
+    async with front(tmp_path) as url:
         why = "my-agent/x cannot be loaded: KeyError('toolName')"
         assert caplog.messages == [why]
         assert not caplog.records[0].exc_info, "one line"
@@ -176,7 +211,7 @@ async def test_a_heartbeat_that_finds_unloadable_rows_ends_nothing(
 
     told = asyncio.Event()
     monkeypatch.setattr(caplog.handler, "emit", noting(told, caplog.handler.emit))
-    async with front(tmp_path, pytest.fail, Sleeper) as url, http.ws_connect(url) as chat:
+    async with front(tmp_path, Sleeper) as url, http.ws_connect(url) as chat:
         body = '{"messages":[]}'
         init = {"method": "POST", "body": body}
         await chat.send_json({"type": "cf_agent_use_chat_request", "id": "r1", "init": init})
@@ -186,7 +221,7 @@ async def test_a_heartbeat_that_finds_unloadable_rows_ends_nothing(
     assert caplog.messages == ["my-agent/x cannot be loaded: RuntimeError('no way back')"]
 
 
-async def test_an_idle_agent_is_unloaded_and_comes_back_whole(
+async def test_an_idle_agent_leaves_memory_and_its_sockets_find_it_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
 ) -> None:
     closed = asyncio.Event()
@@ -197,18 +232,53 @@ async def test_an_idle_agent_is_unloaded_and_comes_back_whole(
         closed.set()
 
     monkeypatch.setattr(Journal, "close", noted)
-    async with front(tmp_path, pytest.fail, unload_s=0.05) as url:
-        async with http.ws_connect(url) as chat:
+    async with front(tmp_path, unload_s=0.05) as url:
+        async with http.ws_connect(url) as chat, http.ws_connect(url) as other:
+            greetings = [await chat.receive_json(timeout=5) for _ in range(3)]
             await chat.send_json({"type": "cf_agent_state", "state": 1})
-            await chat.send_json({"type": "cf_agent_stream_resume_request"})
-            while (await chat.receive_json(timeout=5))["type"] != "cf_agent_stream_resume_none":
-                pass
-            with pytest.raises(TimeoutError):  # a connection keeps it loaded
-                await asyncio.wait_for(closed.wait(), 0.2)
+            for n in range(2):
+                closed.clear()
+                await asyncio.wait_for(closed.wait(), 5)
+                await other.send_json({"type": "cf_agent_stream_resume_request", "probeId": str(n)})
+                while "probeId" not in (told := await other.receive_json(timeout=5)):
+                    greetings.append(told)
+                assert told == {"type": "cf_agent_stream_resume_none", "reason": "idle", "probeId": str(n)}
+            assert len(greetings) == 3 + 4, "nobody is greeted a second time; the other heard of the state"
+        closed.clear()
         await asyncio.wait_for(closed.wait(), 5)
         async with http.ws_connect(url) as chat:
             greeting = [await chat.receive_json(timeout=5) for _ in range(3)]
         assert greeting[2] == {"type": "cf_agent_state", "state": 1}
+
+
+async def test_an_agent_with_an_open_turn_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession
+) -> None:
+    class Slow(Think):
+        """Prepares a turn for longer than any test."""
+
+        prepare_delay_ms = 600_000
+
+    swept, closed = asyncio.Semaphore(0), asyncio.Event()
+    doze = Driver.doze
+
+    def noted(self: Driver) -> None:
+        doze(self)
+        swept.release()
+        if not self.loaded:
+            closed.set()
+
+    monkeypatch.setattr(Driver, "doze", noted)
+    async with front(tmp_path, Slow, unload_s=0.02) as url, http.ws_connect(url) as chat:
+        init = {"method": "POST", "body": '{"messages":[]}'}
+        await chat.send_json({"type": "cf_agent_use_chat_request", "id": "r1", "init": init})
+        await chat.send_json({"type": "cf_agent_stream_resume_request", "probeId": "p"})
+        while (await chat.receive_json(timeout=5)).get("probeId") != "p":
+            pass
+        async with asyncio.timeout(5):
+            for _ in range(4):
+                await swept.acquire()
+        assert not closed.is_set()
 
 
 async def test_an_agent_that_cannot_be_loaded_says_so(
@@ -223,9 +293,9 @@ async def test_an_agent_that_cannot_be_loaded_says_so(
         raise JournalError("no such disk")
 
     monkeypatch.setattr(Host, "agent", failing)
-    async with front(tmp_path, pytest.fail) as url:
+    async with front(tmp_path) as url:
         async with http.ws_connect(url) as chat:
             message = await chat.receive(5)
         async with http.get(url) as answer:
-            assert (answer.status, await answer.text()) == (500, "no such disk")
+            assert (answer.status, await answer.text()) == (503, "no such disk")
     assert (message.type, message.data, message.extra) == (WSMsgType.CLOSE, 1011, "no such disk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -153,7 +154,49 @@ def test_what_is_no_journal_is_named_and_hides_no_other(
     journal.write([PutTurn(Turn(id="r", root="r", order=0))])
     journal.close()
     assert unfinished(tmp_path) == [("k", "other")]
-    assert caplog.messages == [f"{path}: file is not a database"]
+    assert caplog.messages == [
+        f"{path}: file is not a database; put back a copy, or move it away to begin anew"
+    ]
+
+
+def test_a_copy_under_another_name_is_neither_run_nor_taken_for_another_agent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    original, elsewhere = path_of(tmp_path, "k", "n"), path_of(tmp_path, "k", "other")
+    journal = Journal(original, "k", "n")
+    journal.write([PutTurn(Turn(id="r", root="r", order=0))])
+    journal.close()
+    shutil.copy(original, elsewhere)
+    assert unfinished(tmp_path) == [("k", "n")]
+    why = f"{elsewhere}: a copy of the journal of k/n; move it out of the data folder"
+    assert caplog.messages == [why]
+    with pytest.raises(LoadError) as caught:
+        Journal(elsewhere, "k", "other")
+    assert str(caught.value) == why
+
+
+def test_a_file_that_a_dead_process_had_not_filled_is_filled(tmp_path: Path) -> None:
+    path = path_of(tmp_path, "k", "n")
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("pragma journal_mode = wal")
+    db.close()
+    assert unfinished(tmp_path) == []
+    Journal(path, "k", "n").close()
+    Journal(path, "k", "n").close()
+
+
+def test_a_full_disk_is_told_and_what_was_stored_stays(tmp_path: Path) -> None:
+    path = path_of(tmp_path, "k", "n")
+    journal = Journal(path, "k", "n")
+    journal.write([AddChunk("r1", 0, "kept")])
+    journal._db.execute("pragma max_page_count = 1")  # SQLite itself: at most what there is
+    with pytest.raises(JournalError) as caught:
+        journal.write([AddChunk("r1", n, "x" * 1000) for n in range(1, 20)])
+    assert str(caught.value) == f"{path}: database or disk is full; make room on the disk"
+    journal.close()
+    journal = Journal(path, "k", "n")
+    assert journal.read().chunks == {"r1": ["kept"]}
+    journal.close()
 
 
 def test_a_journal_out_of_reach_is_not_a_broken_one(tmp_path: Path) -> None:

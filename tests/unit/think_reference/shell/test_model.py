@@ -52,8 +52,8 @@ def says(*pieces: bytes, status: int = 200) -> Handler:
 
 
 async def heard(handler: Handler) -> list[ModelEvent]:
-    async with endpoint(handler) as model, aclosing(model.answer(ASKED)) as pieces:
-        return [piece async for piece in pieces]
+    async with endpoint(handler) as model, aclosing(model.answer(ASKED)) as answer:
+        return [event async for together in answer for event in together]
 
 
 async def test_an_answer_is_read_piece_by_piece_wherever_it_is_cut() -> None:
@@ -70,6 +70,15 @@ async def test_an_answer_is_read_piece_by_piece_wherever_it_is_cut() -> None:
         ModelDelta("r", "text", "é"),
         ModelFinished("r", "content-filter"),
     ]
+
+
+async def test_what_comes_together_is_given_together_and_before_the_failure_behind_it() -> None:
+    said = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(3))
+    handler = says(said + b'data: {"error":"busy"}\n\n')
+    async with endpoint(handler) as model, aclosing(model.answer(ASKED)) as answer:
+        assert await anext(answer) == [ModelDelta("r", "text", str(n)) for n in range(3)]
+        with pytest.raises(ModelError, match="busy"):
+            await anext(answer)
 
 
 def asks(*pieces: str) -> bytes:
@@ -111,8 +120,8 @@ async def test_tools_are_offered_only_if_there_are_any() -> None:
         return web.Response(text="data: [DONE]\n\n")
 
     with_tools = CallModel("r", ASKED.messages, [{"type": "function"}])
-    async with endpoint(handler) as model, aclosing(model.answer(with_tools)) as events:
-        assert [event async for event in events] == [ModelFinished("r", "other")]
+    async with endpoint(handler) as model, aclosing(model.answer(with_tools)) as answer:
+        assert [events async for events in answer] == [[ModelFinished("r", "other")]]
     assert asked[0]["tools"] == [{"type": "function"}]
 
 
@@ -191,6 +200,6 @@ async def test_closing_the_answer_hangs_up() -> None:
 
     async with endpoint(handler) as model:
         async with aclosing(model.answer(ASKED)) as pieces:
-            assert await anext(pieces) == ModelDelta("r", "text", "a")
+            assert await anext(pieces) == [ModelDelta("r", "text", "a")]
         async with asyncio.timeout(5):
             await hung_up.wait()

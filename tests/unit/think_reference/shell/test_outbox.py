@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from think_conformance.wire.codec import decode_server
 from think_conformance.wire.frames import ChatResponse
 from think_reference.core.effects import Replay
-from think_reference.shell.outbox import LIMIT, Outbox
+from think_reference.shell import outbox as module
+from think_reference.shell.outbox import LIMIT, TOO_SLOW, Outbox
 
 
 class Socket:
@@ -20,7 +23,9 @@ class Socket:
         self.changed = asyncio.Condition()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.overflows = self.aborts = 0
+        self.closed: list[str] = []
+        self.aborts = 0
+        self.aborted = asyncio.Event()
 
     async def send(self, text: str) -> None:
         await self.gate.wait()
@@ -32,17 +37,18 @@ class Socket:
         async with asyncio.timeout(5), self.changed:
             await self.changed.wait_for(lambda: len(self.sent) >= count)
 
-    def overflow(self) -> None:
-        self.overflows += 1
+    def close(self, why: str) -> None:
+        self.closed.append(why)
 
     def abort(self) -> None:
         self.aborts += 1
+        self.aborted.set()
 
 
 @asynccontextmanager
 async def running() -> AsyncIterator[tuple[Outbox, Socket]]:
     socket = Socket()
-    outbox = Outbox(socket.send, socket.overflow, socket.abort)
+    outbox = Outbox(socket.send, socket.close, socket.abort)
     task = asyncio.ensure_future(outbox.run())
     try:
         yield outbox, socket
@@ -69,9 +75,9 @@ async def test_too_much_waiting_is_told_once_and_dropped() -> None:
         socket.gate.clear()
         for _ in range(9):
             outbox.put("x" * (LIMIT // 8))
-        assert socket.overflows == 1
+        assert socket.closed == [TOO_SLOW]
         outbox.put("more")
-        assert socket.overflows == 1
+        assert socket.closed == [TOO_SLOW]
 
 
 async def test_what_was_sent_no_longer_counts() -> None:
@@ -79,7 +85,7 @@ async def test_what_was_sent_no_longer_counts() -> None:
         for n in range(20):
             outbox.put("x" * (LIMIT // 4))
             await socket.has_sent(n + 1)
-        assert socket.overflows == 0
+        assert socket.closed == []
 
 
 async def test_one_frame_larger_than_the_limit_gets_through() -> None:
@@ -87,7 +93,7 @@ async def test_one_frame_larger_than_the_limit_gets_through() -> None:
         outbox.put("x" * LIMIT * 2)
         outbox.put("the end")
         await socket.has_sent(2)
-        assert socket.overflows == 0
+        assert socket.closed == []
 
 
 async def test_a_replay_counts_for_little_but_not_for_nothing() -> None:
@@ -96,10 +102,10 @@ async def test_a_replay_counts_for_little_but_not_for_nothing() -> None:
         big = Replay(1, "r1", ("x" * 100_000,) * 1000)
         for _ in range(5):
             outbox.replay(big)
-        assert socket.overflows == 0
+        assert socket.closed == []
         for _ in range(1100):
             outbox.replay(big)
-        assert socket.overflows == 1
+        assert socket.closed == [TOO_SLOW]
 
 
 async def test_an_aborted_connection_is_cut_once_and_sends_nothing_that_waits() -> None:
@@ -111,4 +117,28 @@ async def test_an_aborted_connection_is_cut_once_and_sends_nothing_that_waits() 
         outbox.put("later")
         for _ in range(5):  # the writer's turns
             await asyncio.sleep(0)
-    assert (socket.sent, socket.aborts, socket.overflows) == (["sent"], 1, 0)
+    assert (socket.sent, socket.aborts, socket.closed) == (["sent"], 1, [])
+
+
+async def test_an_ended_connection_gets_what_waits_and_is_then_closed_with_the_reason() -> None:
+    async with running() as (outbox, socket):
+        outbox.put("waiting")
+        outbox.end("why")
+        outbox.put("later")
+        outbox.end("again")
+        for _ in range(5):  # the writer's turns
+            await asyncio.sleep(0)
+    assert (socket.sent, socket.closed, socket.aborts) == (["waiting"], ["why"], 0)
+
+
+async def test_who_does_not_read_is_cut_off_when_its_connection_is_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "END_S", 0.01)
+    async with running() as (outbox, socket):
+        socket.gate.clear()
+        outbox.put("waiting")
+        outbox.end("why")
+        async with asyncio.timeout(5):
+            await socket.aborted.wait()
+    assert (socket.sent, socket.closed) == ([], [])
