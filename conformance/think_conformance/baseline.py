@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from think_conformance.catalogue.model import requirements
-from think_conformance.checkers.agreement import scenario_of, states_of
+from think_conformance.checkers.agreement import scenario_of
 from think_conformance.checkers.base import State, Verdict
 from think_conformance.errors import Unknown, UsageError, suggest
 from think_conformance.history.plain import plain
@@ -252,6 +252,7 @@ def _held(verdict: Verdict, entries: list[Entry], baseline: Baseline) -> Verdict
         reason=said,
         evidence=verdict.evidence,
         breaches=verdict.breaches,
+        repeats=verdict.repeats,
         baseline=first,
     )
 
@@ -271,7 +272,8 @@ def _stated(
     if state not in BROKEN:
         seen = f"{state}, {said}" if said else state
         return "not-testable", f"the baseline lists {entries[0]} as failing, which was not seen: {seen}"
-    if state == "flaky" and not (racy and states_of(verdict) and states_of(verdict) <= {"passed", *BROKEN}):
+    comes_and_goes = racy and bool(verdict.repeats) and {"passed", *BROKEN}.issuperset(verdict.repeats)
+    if state == "flaky" and not comes_and_goes:
         return state, f"{said}; the baseline lists {entries[0]} as failing every time"
     if not live:
         return state, f"{said}; its entry in the baseline expired on {entries[0].expires}"

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from commands import kit, last_line, processes_that_mention
+from commands import command, kit, last_line, processes_that_mention
 from think_conformance.shell.ports import free_port
 from think_conformance.targets.contract import load_target
 
@@ -65,6 +67,30 @@ def test_the_reference_has_nothing_wrong(tmp_path: Path) -> None:
 def test_a_target_that_never_answers(tmp_path: Path) -> None:
     found = diagnoses(described(tmp_path, "exec sleep 60", ready_timeout_s="0.3"), 5)
     assert "never answered below 500 within 0.3 s" in found["never-ready"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_check_that_is_interrupted_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    target = described(tmp_path, f"touch {started}; exec sleep 60", ready_timeout_s="60")
+    (tmp_path / "tmp").mkdir()
+    running = subprocess.Popen(
+        command("target", "check", target, "--out", tmp_path / "out"),
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not started.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, told = running.communicate(timeout=30)
+    assert (running.returncode, "Traceback" in told) == (130, False), told
+    assert "interrupted; histories and log so far: " in told
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert processes_that_mention(str(tmp_path)) == []
 
 
 def test_a_target_that_ends_at_once_is_quoted(tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ def played(shell: list[Block], folder: Path) -> list[tuple[int, str]]:
     return [(int(code), output) for output, code in zip(pieces[0::2], pieces[1::2], strict=False)]
 
 
+def uncounted(text: str) -> str:
+    """The kit grows: how many scenarios and requirements there are is not what the page tells."""
+    return re.sub(r"\b[0-9]+ (of [0-9]+ )?(?=requirements|cases)", "", text)
+
+
 def test_every_command_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
     """All but the installation, which has been done for the tests."""
     setup, *page = [block for block in blocks(GUIDE) if block.language in ("sh", "text")]
@@ -50,7 +55,9 @@ def test_every_command_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
             expected = int(block.info.removeprefix("exit=") or 0)
             assert code == expected, f"{block.content}ended with {code}:\n{output}"
         else:
-            assert block.content.strip() in output, f"after {block.content!r} comes:\n{output}"
+            assert uncounted(block.content.strip()) in uncounted(output), (
+                f"after {block.content!r} comes:\n{output}"
+            )
     assert endings == []
 
 

@@ -21,14 +21,14 @@ BROKEN_PARTS = {
         part.Client.connect = refuse
     """,
     "faults are never armed": """
-        import think_conformance.shell.instance as part
-        part.EmbeddedProxy.arm = lambda self, faults, scope, journal=None: [
+        import think_proxy.carriers.proxy as part
+        part.Proxy.arm = lambda self, faults, scope, journal=None: [
             journal("fault-planned", {"fault": fault.id}, {"leg": fault.leg}) for fault in faults
         ]
     """,
     "faults are forgotten altogether": """
-        import think_conformance.shell.instance as part
-        part.EmbeddedProxy.arm = lambda self, faults, scope, journal=None: None
+        import think_proxy.carriers.proxy as part
+        part.Proxy.arm = lambda self, faults, scope, journal=None: None
     """,
     "nobody asks for the truth at the end": """
         import think_conformance.shell.case as part

@@ -115,6 +115,8 @@ WRONG = {
     "timeout": (("--timeout", "nan"), 4, "--timeout is nan"),
     "depth": (("-k", "not " * 10_000 + "resume"), 4, "nested more than"),
     "a URL": (("--target", "ws://"), 4, "no target URL: give ws://HOST:PORT"),
+    "a variable that nobody set": (("--target", ""), 4, "no target is called ``"),
+    "a word that nobody set": (("-k", ""), 4, "`-k ` cannot be read"),
 }
 
 

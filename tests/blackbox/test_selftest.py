@@ -58,6 +58,8 @@ def test_a_defect_that_is_not_proven_fails_in_one_line(
     done = kit("selftest", "--target", target, "--out", tmp_path / "out")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert lines[1] == f"NOT PROVEN two-terminals: {wrong}"
+    assert lines[1].startswith("played ")
+    assert lines[1].endswith(" exercise what the defects break (all: --full)")
+    assert lines[2] == f"NOT PROVEN two-terminals: {wrong}"
     assert any(line.startswith("unproven CANCEL-05 ") for line in lines)
     assert last_line(done.stdout).startswith("selftest: 0 of 1 defects proven")

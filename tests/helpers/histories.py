@@ -57,6 +57,7 @@ class Story:
         plan: dict[str, Any] | None = None,
     ) -> None:
         self.history: History = []
+        self._passed_s = 0.0
         self._opened: dict[str, int] = {}
         self._clients: dict[str, tuple[str, int]] = {}
         self.epoch = 1
@@ -73,8 +74,13 @@ class Story:
 
     def record(self, source: Any, kind: Any, ids: dict[str, Any] | None = None, payload: Any = None) -> int:
         index = len(self.history)
-        self.history.append(Record(index, index / 10, source, kind, ids or {}, payload))
+        at = index / 10 + self._passed_s
+        self.history.append(Record(index, at, source, kind, ids or {}, payload))
         return index
+
+    def passes(self, seconds: float) -> None:
+        """Time goes by in which nothing is observed."""
+        self._passed_s += seconds
 
     # ---- connections ----------------------------------------------------------------------------
 
@@ -205,8 +211,9 @@ class Story:
     def operation(self, do: str, kind: str = "invoke", number: int = 0, **payload: Any) -> int:
         return self.record("run", kind, {"operation": number}, {"do": do, **payload})
 
-    def gives_up(self) -> int:
-        """The run waited for something in vain."""
+    def gives_up(self, after_s: float = 7.0) -> int:
+        """The run waited for something in vain, that long."""
+        self.passes(after_s)
         return self.record("run", "info", {}, {"reason": "operation 3 (wait) was not reached"})
 
     def fault(

@@ -8,39 +8,37 @@ from collections.abc import Mapping
 
 import msgspec
 
-from think_conformance.checkers.base import Verdict
+from think_conformance.checkers.base import State, Verdict
 from think_conformance.history.op import History
 
 
 def flaky(verdicts: list[Verdict], histories: Mapping[str, History]) -> list[Verdict]:
     """The same verdicts, those that repeats disagree on marked `flaky`. The first failure keeps its
     reason and evidence."""
-    states: dict[tuple[str, str], set[str]] = defaultdict(set)
+    states: dict[tuple[str, str], set[State]] = defaultdict(set)
     for verdict in verdicts:
         states[scenario_of(verdict.case), verdict.requirement].add(verdict.state)
     shots: dict[str, set[tuple[object, ...]]] = defaultdict(set)
     for case, history in histories.items():
         shots[scenario_of(case)].add(fired(history))
     return [
-        _marked(v, states[scenario_of(v.case), v.requirement], shots[scenario_of(v.case)]) for v in verdicts
+        _marked(v, sorted(states[scenario_of(v.case), v.requirement]), shots[scenario_of(v.case)])
+        for v in verdicts
     ]
 
 
-def _marked(verdict: Verdict, states: set[str], shots: set[tuple[object, ...]]) -> Verdict:
-    if len(states) > 1:
-        why = f"repeats differ: {', '.join(sorted(states))}"
+def _marked(verdict: Verdict, states: list[State], shots: set[tuple[object, ...]]) -> Verdict:
+    """A verdict in view of the states of all repeats, and of where faults struck in each."""
+    differ = states if len(states) > 1 else []
+    if differ:
+        why = f"repeats differ: {', '.join(differ)}"
     elif len(shots) > 1:
         why = "repeats differ in where a fault struck"
     else:
         return verdict
+    own = verdict.breaches or ([verdict.reason] if verdict.evidence else [])
     reason = f"{why}; here {verdict.state}" + (f": {verdict.reason}" if verdict.reason else "")
-    return msgspec.structs.replace(verdict, state="flaky", reason=reason)
-
-
-def states_of(verdict: Verdict) -> set[str]:
-    """The states among the repeats of a flaky verdict; empty where it is flaky for another reason."""
-    differ = verdict.reason.partition("; here ")[0].partition("repeats differ: ")[2]
-    return set(differ.split(", ")) if differ else set()
+    return msgspec.structs.replace(verdict, state="flaky", reason=reason, breaches=own, repeats=differ)
 
 
 def scenario_of(case: str) -> str:

@@ -48,7 +48,8 @@ WORST_FIRST: tuple[State, ...] = (
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
     """What one history says about one requirement. `evidence` holds indexes into that history; `breaches`
-    are the reasons of all breaches, where there are several."""
+    are the reasons of all breaches, where there are several or `reason` tells more than one. `repeats`:
+    the states that the repeats of the case came to, where they differ."""
 
     requirement: str
     case: str
@@ -56,6 +57,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     evidence: list[int] = []
     breaches: list[str] = []
+    repeats: list[State] = []
 
 
 # ---- findings -------------------------------------------------------------------------------
@@ -228,16 +230,16 @@ def _unsure(found: Finding, one: Check | None, view: View, doubts: list[str]) ->
 
 def _doubts(view: View) -> list[str]:
     """Why no pass of this history counts: what was planned did not happen as planned."""
-    found = [f"the fault {fault.id} never fired" for fault in view.faults if not fault.fired]
+    found = [
+        f"not everything was played: {op.payload.get('reason', '')}"
+        for op in view.operations
+        if op.kind == "info" and op.number is None
+    ]
+    found += [f"the fault {fault.id} never fired" for fault in view.faults if not fault.fired]
     if not any(connection.client != OBSERVER for connection in view.connections.values()):
         found.append("no client of the plan connected")
     found += [
         f"the fault {fault.id} was not carried out: {fault.undone}" for fault in view.faults if fault.undone
-    ]
-    found += [
-        f"not everything was played: {op.payload.get('reason', '')}"
-        for op in view.operations
-        if op.kind == "info" and op.number is None
     ]
     found += [f"a model call was not of the plan: {reason}" for reason in view.strays]
     return found

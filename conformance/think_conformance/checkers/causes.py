@@ -17,6 +17,9 @@ FAILING_STEPS = frozenset({"status", "error", "silence", "cut"})
 
 NO_END = "the epilogue did not read the transcript"
 
+PATIENCE_S = 5.0
+"""How long a silence lasts at least that says something: what the kit cuts short earlier says nothing."""
+
 
 def unexplained_calls(view: View) -> Iterator[tuple[Call, Call, str]]:
     """Each model call of a turn that nothing explains, the call before it, and what is wrong."""
@@ -164,11 +167,20 @@ def without_outcome(view: View, chain: Chain) -> bool:
 
 
 def untold(view: View, chain: Chain) -> bool:
-    """Whether nothing is known of its outcome when the epilogue is over, were anybody there to ask or not."""
-    if view.end is None or view.evidence(chain).strength != "none":
+    """Whether nothing is known of its outcome when the epilogue is over, were anybody there to ask or not.
+    Of a turn that was still streaming when the epilogue had no more time nothing can be said."""
+    if view.end is None or view.evidence(chain).strength != "none" or _streams_on(view, chain):
         return False
     elsewhere = any(c.ambiguous and (c.finals or c.cancels) for c in view.chains)
     return not (chain.ambiguous and (elsewhere or chain.request is None))
+
+
+def _streams_on(view: View, chain: Chain) -> bool:
+    """Whether a live chunk of it came shortly before the epilogue gave up, from a target that lived on."""
+    deadline = view.phases.get("deadline", -1)
+    since = max(view.deaths, default=-1)
+    live = [c.index for c in view.chunks_of(chain) if not c.replay and since < c.index < deadline]
+    return bool(live) and view.history[deadline].at - view.history[live[-1]].at < PATIENCE_S
 
 
 def replaced(view: View, chain: Chain) -> bool:
@@ -223,15 +235,30 @@ def known_before(view: View, request: str, index: int) -> bool:
     return chain is not None and chain.first < index
 
 
-def waits_in_vain(view: View) -> list[int]:
-    """The records in which the run gave up waiting for something."""
+def waits_in_vain(view: View, since: int) -> list[int]:
+    """The records in which the run gave up waiting for something, long enough after record `since` that
+    what was due by then did not come."""
     planned = view.case.plan.get("operations")
     waits = [isinstance(op, dict) and op.get("do") == "wait" for op in planned or ()]
     return [
         op.index
         for op in view.operations
         if op.kind == "info" and (op.number is None or (op.number < len(waits) and waits[op.number]))
+        if op.index > since and view.history[op.index].at - view.history[since].at >= PATIENCE_S
     ]
+
+
+def open_in_vain(view: View, call: Call, told: int) -> int | None:
+    """The record that shows that the target left a model call running although it had told the end of the
+    turn in record `told`: the run waited in vain for the call to end."""
+    if call.end is None:
+        return view.end
+    return next((index for index in waits_in_vain(view, told) if call.open_at(index)), None)
+
+
+def answered_on(call: Call, told: int) -> bool:
+    """Whether a model call was not seen to be hung up on, though the end of its turn was told in `told`."""
+    return call.end is None or (call.end > told and call.how != "aborted")
 
 
 def begun(view: View, chain: Chain, index: int) -> bool:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
     NO_END,
+    answered_on,
     begun,
     judged,
+    open_in_vain,
     owes_until_the_end,
     released,
     waits_in_vain,
@@ -33,11 +35,13 @@ def clear_ends_turns(view: View) -> Finding:
         for chain, call in _held_at(view, cleared):
             waiting = [c for c in judged(view) if _waits(view, c, chain, cleared)]
             for one, due in [(chain, "aborted"), *((c, "skipped") for c in waiting)]:
-                seen += due in one.finals
                 found += _ends_otherwise(view, one, due, cleared)
-            if "aborted" in chain.finals and call.end is None and view.end is not None:
+            told = chain.finals.get("aborted")
+            seen += told is not None and not answered_on(call, told)
+            runs_on = open_in_vain(view, call, told) if told is not None else None
+            if runs_on is not None:
                 why = f"the chat was cleared and the model call of {chain.root} goes on"
-                found.append(Breach(why, (cleared.index, call.index)))
+                found.append(Breach(why, (call.index, runs_on)))
     return finding(found, seen=seen > 0, nothing="no clear met a running turn for certain")
 
 
@@ -59,7 +63,7 @@ def _held_at(view: View, cleared: Passed) -> Iterator[tuple[Chain, Call]]:
             held = any(at < cleared.index for at in call.gates.values()) and call.open_at(cleared.index)
             until = released(view, call)
             took_effect = chain.ended is not None and chain.ended < until
-            in_vain = any(cleared.index < index < until for index in waits_in_vain(view))
+            in_vain = any(index < until for index in waits_in_vain(view, cleared.index))
             if held and (took_effect or in_vain):
                 yield chain, call
 

@@ -8,13 +8,15 @@ from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
     Blame,
     aborted_by_itself,
+    judged,
     owes_until_the_end,
     resumes,
     unexplained_calls,
 )
 from think_conformance.checkers.sequence import Walk
+from think_conformance.history.chains import Chain
 from think_conformance.history.streams import runs, texts
-from think_conformance.history.traffic import is_chunk
+from think_conformance.history.traffic import Exchange, is_chunk
 from think_conformance.history.views import View
 from think_conformance.wire.frames import (
     ChatRequest,
@@ -119,6 +121,52 @@ def no_chunks_before_the_ack(view: View) -> Finding:
                     found.append(Breach(why, (offered, passed.index)))
                 break
     return finding(found, seen=offers > 0, nothing="no stream was offered")
+
+
+@check("WIRE-112", needs_quiet=True)
+def cut_replay_changes_nothing(view: View) -> Finding:
+    """A turn whose replay met a closed socket is not `aborted` for it, and whoever comes and acks
+    afterwards is replayed every chunk that had been shown before."""
+    found: list[Breach] = []
+    seen = 0
+    for chain in judged(view):
+        cuts = [cut for exchange in _exchanges(view, chain) if (cut := _replay_cut(chain, exchange))]
+        first, told = min(cuts, default=None), aborted_by_itself(view, chain)
+        if first is None or view.deaths:
+            continue
+        if told is not None and told > first:
+            found.append(Breach(f"a replay of {chain.root} was cut, and the turn was aborted", (first, told)))
+        for exchange in _exchanges(view, chain):
+            if exchange.connection.dialled > first and any(r.replay_complete for _, r in exchange.replies):
+                seen += 1
+                found += _replayed_less(view, exchange, first)
+    return finding(found, seen=seen > 0, nothing="nobody came back after a replay that was cut")
+
+
+def _exchanges(view: View, chain: Chain) -> list[Exchange]:
+    return [exchange for (_, request), exchange in view.exchanges.items() if request in chain.ids]
+
+
+def _replay_cut(chain: Chain, exchange: Exchange) -> int | None:
+    """The record in which a connection broke that had acked a running turn and had not got its replay."""
+    ends = (exchange.connection.closed, exchange.connection.disturbed)
+    broke = min((index for index in ends if index is not None), default=None)
+    acks = [p.index for p in exchange.frames if p.sent and isinstance(p.frame, ResumeAck)]
+    whole = [index for index, reply in exchange.replies if reply.replay_complete]
+    cut = broke is not None and acks and max(whole, default=-1) < acks[-1] < broke
+    return broke if cut and broke is not None and chain.open_at(broke) else None
+
+
+def _replayed_less(view: View, exchange: Exchange, cut: int) -> Iterator[Breach]:
+    """Where chunks have a `seq`: one that was shown before a newcomer dialled is not replayed to it."""
+    dialled, request = exchange.connection.dialled, exchange.request
+    chunks = [c for (_, ident), some in view.streams.items() if ident == request for c in some]
+    before = {c.seq for c in chunks if c.index < dialled and c.seq is not None}
+    own = view.streams.get((exchange.connection.name, request), [])
+    lost = before - {c.seq for c in own if c.replay}
+    if lost and any(c.seq is not None for c in own):
+        why = f"{exchange.connection.name}, {request}: seq {min(lost)} was shown before and is not replayed"
+        yield Breach(why, (cut, own[-1].index))
 
 
 # ---- order of chunks --------------------------------------------------------------------------

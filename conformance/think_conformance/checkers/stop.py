@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from think_conformance.checkers.base import Breach, Finding, check, finding
 from think_conformance.checkers.causes import (
     aborted_by_itself,
+    answered_on,
     begun,
     judged,
     known_before,
     lost_in,
+    open_in_vain,
     released,
     waits_in_vain,
 )
@@ -36,13 +38,18 @@ NO_STOP = "no stop reached a running turn for certain"
 @check("CANCEL-05", needs_quiet=True)
 def stop_aborts(view: View) -> Finding:
     """A cancel that met a turn whose model is held at a gate ends the turn `aborted`, and the model's
-    call with it."""
+    call with it, before the gate is opened."""
     return finding(stops_without_effect(view), seen=bool(stopped(view)), nothing=NO_STOP)
 
 
 def stopped(view: View) -> list[Chain]:
-    """The turns that a client stopped and that were told to be aborted."""
-    return [c for c in judged(view) if c.cancels and "aborted" in c.finals]
+    """The turns that a client stopped, that were told to be aborted, and whose model was hung up on."""
+    return [
+        chain
+        for chain in judged(view)
+        if chain.cancels and (told := chain.finals.get("aborted")) is not None
+        if not any(answered_on(call, told) for call in view.calls_for(chain))
+    ]
 
 
 def stops_without_effect(view: View) -> Iterator[Breach]:
@@ -61,11 +68,13 @@ def _without_effect(view: View, chain: Chain, cancel: Passed) -> Iterator[Breach
     for at, kind in told:
         if kind != "aborted":
             yield Breach(f"{chain.root} was stopped and told to be {kind}", (cancel.index, at))
-    gave_up = next((i for i in waits_in_vain(view) if max(cancel.index, call.index) < i < until), None)
+    since = max(cancel.index, call.index)
+    gave_up = next((index for index in waits_in_vain(view, since) if index < until), None)
     if not told and gave_up is not None and view.connections[cancel.connection].lives_at(gave_up):
         yield Breach(f"{chain.root} was stopped and did not end", (cancel.index, gave_up))
-    if told and call.end is None and view.end is not None:
-        yield Breach(f"{chain.root} was stopped and its model call goes on", (cancel.index, call.index))
+    runs_on = open_in_vain(view, call, told[0][0]) if told else None
+    if runs_on is not None:
+        yield Breach(f"{chain.root} was stopped and its model call goes on", (call.index, runs_on))
 
 
 def _held(view: View, chain: Chain, cancel: Passed) -> Call | None:

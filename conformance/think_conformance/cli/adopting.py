@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from think_conformance.cli.endings import tell
+from think_conformance.cli.endings import interruptible, tell
 from think_conformance.errors import UsageError
 from think_conformance.history.plain import plain
-from think_conformance.shell.ending import NOT_READY
+from think_conformance.shell.ending import INTERRUPTED, NOT_READY
 from think_conformance.shell.store import Store, fresh_folder
 from think_conformance.shell.trial import on_trial
 from think_conformance.targets.contract import load_target
@@ -53,7 +53,11 @@ def check(file: str, out: Path | None) -> None:
     if target.kind == "url":
         raise UsageError(f"{file} names a `url`: only what the kit starts itself can be checked; `run` it")
     store = Store(out or fresh_folder())
-    found = asyncio.run(on_trial(target, store, tell))
+    try:
+        found = interruptible(on_trial(target, store, tell))
+    except asyncio.CancelledError:
+        tell(f"interrupted; histories and log so far: {store.folder}")
+        raise SystemExit(INTERRUPTED) from None
     for diagnosis in found:
         click.echo(plain(str(diagnosis), LINE))
     count = f"{len(found)} {'diagnosis' if len(found) == 1 else 'diagnoses'}"

@@ -12,6 +12,7 @@ from think_conformance.differences import table
 from think_conformance.differences.decisions import Decisions, decide, load
 from think_conformance.differences.rows import compare
 from think_conformance.errors import UsageError
+from think_conformance.given import text_of
 from think_conformance.history.op import History
 from think_conformance.shell.recorder import read_history
 from think_conformance.shell.store import asked_of, histories_of
@@ -59,10 +60,7 @@ def _run(folder: Path) -> dict[str, History]:
 
 def _decisions(file: Path, names: tuple[str, ...]) -> Decisions:
     """The decisions in a file. UsageError, one line, when they are broken or of other targets."""
-    try:
-        found = load(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"decisions {file} cannot be read: {error}") from None
+    found = load(text_of(file, "decisions"), str(file))
     if (found.a, found.b) != names:
         raise UsageError(
             f"{file} is of `{found.a}` against `{found.b}`, the runs are of `{names[0]}` and `{names[1]}`: "

@@ -55,7 +55,11 @@ def interruptible(work: Coroutine[Any, Any, T]) -> T:
             loop.add_signal_handler(number, task.cancel)
         return await task
 
-    return asyncio.run(main())
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        return asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGTERM, before)  # the loop has put the system's own in its place
 
 
 def tell(text: str) -> None:

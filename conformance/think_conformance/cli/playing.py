@@ -19,6 +19,8 @@ from think_conformance.shell.order import Order, again, options, planned
 from think_conformance.shell.process import TargetNotReady
 from think_conformance.shell.run import Run
 from think_conformance.shell.store import Store, fresh_folder, target_of
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import PROXIES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +31,7 @@ TIME_LIMIT = "seconds for all cases together; what is left then is told, and the
 STDOUT = "what stdout holds"
 OUT = "folder of this run [default: think-runs/<time>]"
 TIMEOUT = "seconds for one case"
+CARRIER = "what carries the faults; a plan it does not do exactly is not played, and told"
 BASELINE = "known failures of the target, a TOML file: what it lists must fail, all else must not"
 
 
@@ -37,6 +40,7 @@ def _shared(command: Command) -> Command:
     for option in (
         click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help=STDOUT),
         click.option("--out", type=click.Path(path_type=Path), help=OUT),
+        click.option("--carrier", type=click.Choice([*PROXIES]), default=EMBEDDED, help=CARRIER),
         click.option("--timeout", "timeout_s", type=float, default=60.0, help=TIMEOUT, show_default=True),
     ):
         command = option(command)
@@ -60,7 +64,7 @@ def _shared(command: Command) -> Command:
 @_shared
 def run(out: Path | None, form: str, target: str | None, **asked: Any) -> None:
     """Play the scenarios against a target and judge what was observed."""
-    order = Order(target=target or "reference", **asked)
+    order = Order(target="reference" if target is None else target, **asked)
     if order.rerun_failed is not None and target is None:
         order = again(order, order.rerun_failed)
     _play(order, out, form)
@@ -74,15 +78,17 @@ def run(out: Path | None, form: str, target: str | None, **asked: Any) -> None:
 @_shared
 def replay(plan: Path, clean: bool, out: Path | None, form: str, **asked: Any) -> None:
     """Play one saved plan again: RUN/plan/CASE.json, or one written by hand (YAML or JSON)."""
-    if asked["defect"] and clean:
+    if asked["defect"] is not None and clean:
         raise UsageError("--defect and --clean exclude each other: give one of them")
     scenario = planned(plan)
+    planned_defect = scenario.plan.target.defect
     order = Order(
-        target=asked["target"] or target_of(plan) or "reference",
+        target=(target_of(plan) or "reference") if asked["target"] is None else asked["target"],
         scenarios=[scenario],
-        defect=None if clean else asked["defect"] or scenario.plan.target.defect,
+        defect=None if clean else planned_defect if asked["defect"] is None else asked["defect"],
         seed=scenario.plan.seed,
         timeout_s=asked["timeout_s"],
+        carrier=asked["carrier"],
     )
     _play(order, out, form)
 

@@ -50,7 +50,7 @@ def progress(total: int, store: Store, console: Console | None = None) -> Iterat
 
 def _lines(total: int, store: Store, console: Console) -> Told:
     """One line per finished case."""
-    console.print(f"{total} cases")
+    console.print(f"{total} {'case' if total == 1 else 'cases'}")
     done = 0
 
     def told(ended: Ended) -> None:

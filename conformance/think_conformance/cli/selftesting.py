@@ -18,11 +18,11 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from think_conformance.catalogue.model import requirements, unproven
-from think_conformance.checkers.base import Verdict
+from think_conformance.checkers.base import State, Verdict
 from think_conformance.cli.endings import interruptible, tell
 from think_conformance.errors import Unknown, UsageError
 from think_conformance.scenarios.base import Scenario, load
-from think_conformance.scenarios.proof import Proof, proving, table
+from think_conformance.scenarios.proof import OTHER, PER_REQUIREMENT, Proof, exercising, proving, table
 from think_conformance.shell.ending import INTERRUPTED
 from think_conformance.shell.files import write_whole
 from think_conformance.shell.logbook import logbook
@@ -48,7 +48,10 @@ BUSY = 2
 def selftest(
     target: str, names: tuple[str, ...], full: bool, seed: int, jobs: int | None, out: Path | None
 ) -> None:
-    """Prove that the checks can fail: switch on each deliberate defect and see its requirements turn red."""
+    """Prove that the checks can fail: switch on each deliberate defect and see its requirements turn red.
+
+    Of the scenarios that exercise what a defect breaks, the best fitting are played for each requirement, and
+    a fixed sample of others; --full plays all."""
     order = Order(target=target, scenarios=list(load().values()), seed=seed, jobs=jobs)
     defects = _chosen(defects_of(options(order).target), names)
     store = Store(out or fresh_folder())
@@ -59,6 +62,8 @@ def selftest(
         tell("interrupted; what was played so far is there")
         raise SystemExit(INTERRUPTED) from None
     _write(store.folder, proofs)
+    if not full:
+        click.echo(_left_out(proofs))
     raise SystemExit(_summary(proofs, store.folder, whole=not names))
 
 
@@ -97,22 +102,37 @@ async def _prove(order: Order, defect: Defect, scenarios: list[Scenario], folder
     with logbook(asked, ordered, store, tell) as ending:
         run = Run(ordered, store, lambda ended: None, tell)
         ending.exit_code = await run.play()
-    red = _red(run.verdicts)
-    return Proof(defect=defect.name, breaks=frozenset(defect.breaks), red=red, cases=len(scenarios))
+    return Proof(
+        defect=defect.name,
+        breaks=frozenset(defect.breaks),
+        red=_in(run.verdicts, "failed", "warned"),
+        untested=_in(run.verdicts, "not-testable"),
+        cases=len(scenarios),
+        exercising=len(exercising(defect.breaks, load().values())),
+    )
 
 
-def _red(verdicts: Iterable[Verdict]) -> frozenset[str]:
-    return frozenset(v.requirement for v in verdicts if v.state in ("failed", "warned", "not-testable"))
+def _in(verdicts: Iterable[Verdict], *states: State) -> frozenset[str]:
+    return frozenset(v.requirement for v in verdicts if v.state in states)
 
 
 def _line(proof: Proof) -> str:
     return f"NOT PROVEN {proof.defect}: {proof.wrong}" if proof.wrong else f"proven {proof.defect}"
 
 
+def _left_out(proofs: list[Proof]) -> str:
+    """That not everything was played, and how much."""
+    played, all_of_it = sum(proof.cases for proof in proofs), sum(proof.exercising for proof in proofs)
+    return (
+        f"played {played} cases: for each requirement of a defect the {PER_REQUIREMENT} scenarios that fit"
+        f" best, and {OTHER} others; {all_of_it} exercise what the defects break (all: --full)"
+    )
+
+
 def _write(folder: Path, proofs: list[Proof]) -> None:
     told = [{**to_builtins(proof), "wrong": proof.wrong} for proof in proofs]
     for one in told:
-        one |= {"breaks": sorted(one["breaks"]), "red": sorted(one["red"])}
+        one |= {key: sorted(one[key]) for key in ("breaks", "red", "untested")}
     write_whole(folder / "selftest.json", f"{json.dumps(told, indent=1)}\n".encode())
     write_whole(folder / "table.md", table(proofs, requirements()).encode())
 

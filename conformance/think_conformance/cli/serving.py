@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import click
 import msgspec
 import yaml
 
-from think_conformance.cli.endings import tell
+from think_conformance.cli.endings import interruptible, tell
 from think_conformance.errors import UsageError
+from think_conformance.given import text_of
 from think_conformance.history.op import Kind, Source
 from think_conformance.plan import Step
 from think_conformance.shell.model_script import Scripts
@@ -39,15 +40,13 @@ def model(listen: str, script: Path | None) -> None:
         host, port = address(listen)
     except ValueError as error:
         raise UsageError(f"--listen: {error}") from None
-    asyncio.run(_serve(scripts, host, port))
+    with suppress(asyncio.CancelledError):  # that is how it ends
+        interruptible(_serve(scripts, host, port))
 
 
 async def _serve(scripts: Scripts, host: str, port: int) -> None:
     server = ModelServer()
     server.serve_anybody(scripts, _Told())
-    over = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, over.set)
     try:
         try:
             await server.start(host, port)
@@ -55,7 +54,7 @@ async def _serve(scripts: Scripts, host: str, port: int) -> None:
             raise UsageError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
         click.echo(server.url)
         tell(f"the scripted model serves at {server.url}; Ctrl-C ends it")
-        await over.wait()
+        await asyncio.Event().wait()
     finally:
         await server.close()
 
@@ -84,10 +83,9 @@ class _Told:
 def _scripts(path: Path) -> Scripts:
     """The scripts of a file. UsageError, one line, when there are none."""
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-        raise UsageError(f"script {path} cannot be read: {why}") from None
+        loaded = yaml.safe_load(text_of(path, "script"))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"script {path} cannot be read: {' '.join(str(error).split())}") from None
     try:
         return msgspec.convert(loaded, dict[str, list[list[Step]]])
     except msgspec.ValidationError as error:

@@ -31,6 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="known failures of the target: what it lists is an expected failure",
     )
     group.addoption(
+        "--think-carrier",
+        metavar="NAME",
+        default="embedded",
+        choices=["embedded", "mitmproxy"],
+        help="what carries the faults; a plan it does not do exactly is skipped",
+    )
+    group.addoption(
         "--think-out",
         metavar="DIR",
         type=Path,
@@ -40,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "think: a case of the conformance kit, added by --think-target")
-    if config.getoption("think_target"):
+    if config.getoption("think_target") is not None:
         from think_conformance.plugin.cases import Cases
 
         config.pluginmanager.register(Cases(config), "think-conformance-cases")

@@ -48,6 +48,7 @@ class Cases:
             target=config.getoption("think_target"),
             profiles=profiles,
             baseline=config.getoption("think_baseline"),
+            carrier=config.getoption("think_carrier"),
         )
         try:
             self._options = options(order)

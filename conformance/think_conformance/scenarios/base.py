@@ -114,3 +114,29 @@ def at_gate(gate: str = "never") -> dict[str, Any]:
 def words(first: int, last: int) -> list[dict[str, str]]:
     """Model steps: one delta per word, `w<first> ` to `w<last> `."""
     return [{"text": f"w{n} "} for n in range(first, last + 1)]
+
+
+HELD_FOR_EVER = {"t1": [[*words(1, 2), NEVER, *words(3, 4), "done"]]}
+"""Two words, a gate that no plan opens, two words."""
+SETTLED = "TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12"
+"""What a turn shows that was watched to its end, whatever ended it."""
+
+
+def model_end(nth: int = 1) -> dict[str, Any]:
+    """`seen`: the nth model call to end has ended, or was hung up on."""
+    return {"source": "model", "kind": "model-end", "nth": nth}
+
+
+def by(client: str, do: str, after: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """What one client does, once `after` was seen."""
+    return {"client": client, "do": do, **({"after": {"seen": after}} if after else {}), **more}
+
+
+def send(client: str = "a", turn: str = "t1", after: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A client sends a turn."""
+    return by(client, "send", after, turn=turn, text="Count, please.")
+
+
+def until(seen: dict[str, Any]) -> dict[str, Any]:
+    """The end of a plan; waiting in vain costs nothing but time."""
+    return {"do": "wait", "after": {"seen": seen}}

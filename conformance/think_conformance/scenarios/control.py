@@ -1,4 +1,5 @@
-"""What a person does on purpose: stop, clear, leave; each told apart from every accident."""
+"""What ends a turn told apart from what does not: a client that cancels on abort from one that leaves, a stop
+from mere words."""
 
 from __future__ import annotations
 
@@ -6,391 +7,19 @@ from typing import Any
 
 from think_conformance.scenarios.base import (
     CONNECT_TWO,
-    DELTA,
-    NEVER,
-    RESPONSE,
-    at_gate,
+    HELD_FOR_EVER,
+    SETTLED,
+    by,
+    model_end,
     saw_delta,
-    saw_frame,
     saw_terminal,
     scenario,
+    send,
+    until,
     words,
 )
 
-INVARIANT = "TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12"
-STOPPED = f"{INVARIANT} CANCEL-05 CANCEL-13"
-RECOVERED = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-156"
-
-HELD = {"t1": [[*words(1, 2), NEVER, *words(3, 4), "done"]]}
-"""Two words, a gate that no plan opens, two words."""
-
-
-def by(client: str, do: str, after: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """What one client does, once `after` was seen."""
-    return {"client": client, "do": do, **({"after": {"seen": after}} if after else {}), **more}
-
-
-def send(client: str = "a", turn: str = "t1", after: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A client sends a turn."""
-    return by(client, "send", after, turn=turn, text="Count, please.")
-
-
-def until(seen: dict[str, Any]) -> dict[str, Any]:
-    """The end of a plan; waiting in vain costs nothing but time."""
-    return {"do": "wait", "after": {"seen": seen}}
-
-
-# ---- stop, at every moment --------------------------------------------------------------------
-
-
-@scenario(
-    "control.stop-during-output",
-    "one of two tabs presses stop after two text deltas",
-    exercises=f"{STOPPED} WIRE-83 KIT-04",
-)
-def stop_during_output() -> dict[str, Any]:
-    return {
-        "model": HELD,
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", saw_delta("b", 2), turn="t1"),
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-before-the-first-token",
-    "stop is pressed when the model was asked and has said nothing",
-    exercises=STOPPED,
-)
-def stop_before_the_first_token() -> dict[str, Any]:
-    return {
-        "model": {"t1": [[NEVER, *words(1, 2), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", at_gate(), turn="t1"),
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-before-the-model-is-called",
-    "stop is pressed when the turn is accepted and still prepared; the model may never be asked",
-    exercises="TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-03 KIT-12 CANCEL-05",
-)
-def stop_before_the_model_is_called() -> dict[str, Any]:
-    return {
-        "configure": {"prepareDelayMs": 700},
-        "model": {"t1": [[NEVER, *words(1, 2), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", saw_frame("b", nth=2, type="cf_agent_chat_messages"), turn="t1"),
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-while-queued",
-    "a turn that waits behind a running one is stopped; the running one ends undisturbed",
-    exercises=f"{INVARIANT} WIRE-150 KIT-04 WIRE-62",
-)
-def stop_while_queued() -> dict[str, Any]:
-    return {
-        "model": {
-            "t1": [[*words(1, 2), {"gate": "rest"}, *words(3, 4), "done"]],
-            "t2": [[*words(5, 6), "done"]],
-        },
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            send(turn="t2", after=saw_delta("b", 2)),
-            by("a", "stop", saw_frame("b", nth=3, type="cf_agent_chat_messages"), turn="t2"),
-            # frames of one connection are met in order: who answers the probe has met the stop
-            by("a", "probe"),
-            {
-                "do": "open-gate",
-                "gate": "rest",
-                "after": {"seen": saw_frame("a", type="cf_agent_stream_resuming")},
-            },
-            until(saw_terminal("b", id="req-t1")),
-            until(saw_terminal("b", id="req-t2")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-during-a-tool",
-    "stop is pressed while a tool runs whose effect has reached the outside world",
-    exercises=f"{INVARIANT} CANCEL-05",
-)
-def stop_during_a_tool() -> dict[str, Any]:
-    return {
-        "model": {
-            "t1": [
-                [{"tool": "slow_effect", "args": {"key": "{case}/paid", "ms": 1000}}, "done"],
-                [*words(1, 2), NEVER, "done"],
-            ]
-        },
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", {"source": "effects", "kind": "effect"}, turn="t1"),
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-by-another-tab",
-    "a second tab comes back to the running turn, follows it and presses stop",
-    exercises=f"{STOPPED} WIRE-104 KIT-04",
-)
-def stop_by_another_tab() -> dict[str, Any]:
-    return {
-        "model": HELD,
-        "operations": [
-            by("a", "connect"),
-            send(),
-            by("b", "connect", saw_delta("a", 2)),
-            by("b", "stop", saw_frame("b", type=RESPONSE, replayComplete=True), newest=True, turn="t1"),
-            until(saw_terminal("a")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-twice",
-    "two tabs press stop, one of them twice and once more when it is over",
-    exercises=f"{STOPPED} WIRE-41 KIT-04",
-)
-def stop_twice() -> dict[str, Any]:
-    return {
-        "model": HELD,
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", saw_delta("b", 2), turn="t1"),
-            by("a", "stop", turn="t1"),
-            by("b", "stop", turn="t1"),
-            by("a", "stop", saw_terminal("a"), turn="t1"),
-            by("a", "probe"),
-            until(saw_frame("a", type="cf_agent_stream_resume_none")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-of-an-unknown-id",
-    "a request id that was never used is stopped while a turn runs, which goes on",
-    exercises=f"{INVARIANT} WIRE-41 KIT-04",
-)
-def stop_of_an_unknown_id() -> dict[str, Any]:
-    return {
-        "model": {"t1": [[*words(1, 2), {"gate": "rest"}, *words(3, 4), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", saw_delta("b", 2), request="no-such-request"),
-            by("a", "probe"),
-            {
-                "do": "open-gate",
-                "gate": "rest",
-                "after": {"seen": saw_frame("a", type="cf_agent_stream_resuming")},
-            },
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.model-speaks-of-the-end",
-    "the model says that the turn is cancelled, completed and out of budget, and then goes on",
-    exercises=f"{INVARIANT} KIT-04 CANCEL-14",
-)
-def model_speaks_of_the_end() -> dict[str, Any]:
-    said = [
-        {"text": "This turn is cancelled, its budget is exhausted. [DONE] "},
-        {"text": '{"type":"abort"} {"done":true,"outcome":"aborted"} completed '},
-    ]
-    return {
-        "model": {"t1": [[*words(1, 2), *said, *words(3, 4), "done"]]},
-        "operations": [*CONNECT_TWO, send(), until(saw_terminal("b"))],
-    }
-
-
-@scenario(
-    "control.stop-races-the-finish",
-    "two tabs press stop at the last word and at the end of the model; it may be too late, one end is told",
-    exercises=f"{INVARIANT} KIT-04",
-)
-def stop_races_the_finish() -> dict[str, Any]:
-    return {
-        "model": {"t1": [[*words(1, 4), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "stop", saw_delta("a", 4), turn="t1"),
-            by("b", "stop", {"source": "model", "kind": "model-end"}, turn="t1"),
-            until(saw_terminal("b")),
-        ],
-    }
-
-
-@scenario(
-    "control.stop-pressed-while-offline",
-    "the socket is reset, stop is pressed in vain, and is pressed again on the next connection",
-    exercises=STOPPED,
-)
-def stop_pressed_while_offline() -> dict[str, Any]:
-    return {
-        "model": {"t1": [[*words(1, 3), NEVER, "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            {"client": "a", "do": "stop", "turn": "t1", "after": {"fault": "cut"}},
-            by("a", "connect", {"source": "client", "kind": "close", "client": "a"}),
-            by("a", "stop", saw_frame("a", type=RESPONSE, replayComplete=True), turn="t1"),
-            until(saw_terminal("b")),
-        ],
-        "faults": [
-            {
-                "id": "cut",
-                "leg": "client",
-                "when": {"client": "a", "direction": "down", **DELTA, "nth": 3},
-                "do": [{"cut": "reset"}],
-            }
-        ],
-    }
-
-
-# ---- stop, around a recovery ------------------------------------------------------------------
-
-CRASHED = {"t1": [[*words(1, 2), NEVER, "done"], [*words(3, 3), {"gate": "again"}, *words(4, 4), "done"]]}
-"""Two words before the crash; the next call says one more and holds."""
-
-
-def after_a_crash(*operations: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The target is killed and started again after two words; client a comes back and acks nothing, so that
-    no answer to an ack is taken for one to a stop."""
-    return {
-        "model": CRASHED,
-        "operations": [
-            by("a", "connect"),
-            send(),
-            {"client": "a", "do": "connect", "quiet": True, "after": {"fault": "crash"}},
-            *operations,
-            until(saw_frame("a", type=RESPONSE, done=True, outcome="aborted")),
-        ],
-        "faults": [
-            {
-                "id": "crash",
-                "leg": "target",
-                "when": {"seen": saw_delta("a", 2)},
-                "do": [{"process": "kill"}, {"process": "restart"}],
-            }
-        ],
-        **more,
-    }
-
-
-AGAIN = [{"do": "wait", "after": {"seen": at_gate("again")}}, by("a", "probe")]
-"""The recovered turn streams, and the client asks for it: it learns the present id, if there is one."""
-
-ANSWERED = saw_frame("a", probeId="probe-4")
-
-
-@scenario(
-    "control.stop-of-the-original-id-after-recovery",
-    "a recovered turn streams again, and is stopped under the id the client sent it with",
-    exercises=f"{RECOVERED} CANCEL-09 WIRE-155",
-)
-def stop_of_the_original_id() -> dict[str, Any]:
-    return after_a_crash(*AGAIN, by("a", "stop", ANSWERED, turn="t1"))
-
-
-@scenario(
-    "control.stop-of-the-successor-id-after-recovery",
-    "a recovered turn streams again, and is stopped under the id it streams with",
-    exercises=f"{RECOVERED} WIRE-155",
-)
-def stop_of_the_successor_id() -> dict[str, Any]:
-    return after_a_crash(*AGAIN, by("a", "stop", ANSWERED, turn="t1", newest=True))
-
-
-@scenario(
-    "control.stop-during-recovery",
-    "the target comes back and prepares the recovered turn; stop is pressed before it streams",
-    exercises=f"{RECOVERED} CANCEL-09",
-)
-def stop_during_recovery() -> dict[str, Any]:
-    ready = {"source": "client", "kind": "open", "client": "a", "nth": 2}
-    return after_a_crash(by("a", "stop", ready, turn="t1"), configure={"prepareDelayMs": 700})
-
-
-# ---- clear ------------------------------------------------------------------------------------
-
-CLEARED = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-02 KIT-03 KIT-12 WIRE-190 WIRE-77 WIRE-191 WIRE-192"
-
-
-@scenario(
-    "control.clear-during-output",
-    "the chat is cleared while one turn streams and another waits; a second tab looks on",
-    exercises=f"{CLEARED} WIRE-85",
-)
-def clear_during_output() -> dict[str, Any]:
-    return {
-        "model": {**HELD, "t2": [[*words(5, 6), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            send(turn="t2", after=saw_delta("b", 2)),
-            by("a", "clear", saw_frame("b", nth=3, type="cf_agent_chat_messages")),
-            until(saw_frame("b", type="cf_agent_chat_clear")),
-            until(saw_terminal("b", id="req-t2")),
-        ],
-    }
-
-
-@scenario(
-    "control.clear-by-another-tab",
-    "one tab streams, another one clears the chat; then a turn starts afresh",
-    exercises=f"{INVARIANT} WIRE-190 WIRE-77 WIRE-191 WIRE-62",
-)
-def clear_by_another_tab() -> dict[str, Any]:
-    return {
-        "model": {**HELD, "t2": [[*words(5, 6), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("b", "clear", saw_delta("b", 2)),
-            send(turn="t2", after=saw_frame("a", type="cf_agent_chat_clear")),
-            until(saw_terminal("b", id="req-t2")),
-        ],
-    }
-
-
-@scenario(
-    "control.clear-when-idle",
-    "the chat is cleared after a turn has ended; a tab that is opened later sees nothing of it",
-    exercises="TURN-150 WIRE-206 KIT-02 KIT-03 WIRE-77 WIRE-191 WIRE-192",
-)
-def clear_when_idle() -> dict[str, Any]:
-    return {
-        "model": {"t1": [[*words(1, 2), "done"]]},
-        "operations": [
-            *CONNECT_TWO,
-            send(),
-            by("a", "clear", saw_terminal("b")),
-            by("c", "connect", saw_frame("b", type="cf_agent_chat_clear")),
-            until(saw_frame("c", type="cf_agent_stream_resume_none")),
-        ],
-    }
+STOPPED = f"{SETTLED} CANCEL-05 CANCEL-13"
 
 
 # ---- leave, with and without a cancel ---------------------------------------------------------
@@ -403,12 +32,13 @@ def clear_when_idle() -> dict[str, Any]:
 )
 def client_abort_that_cancels() -> dict[str, Any]:
     return {
-        "model": HELD,
+        "model": HELD_FOR_EVER,
         "operations": [
             *CONNECT_TWO,
             send(),
             by("a", "stop", saw_delta("b", 2), turn="t1"),
             by("a", "close", saw_terminal("a")),
+            until(model_end()),
         ],
     }
 
@@ -416,7 +46,7 @@ def client_abort_that_cancels() -> dict[str, Any]:
 @scenario(
     "control.client-abort-that-only-leaves",
     "a client that does not cancel on abort drops its stream: it only closes, and the turn goes on",
-    exercises=f"{INVARIANT} KIT-04 CANCEL-01 CANCEL-13 WIRE-153 TURN-17",
+    exercises=f"{SETTLED} KIT-04 CANCEL-01 CANCEL-13 WIRE-153 TURN-17",
 )
 def client_abort_that_only_leaves() -> dict[str, Any]:
     return {
@@ -442,7 +72,7 @@ def client_abort_that_only_leaves() -> dict[str, Any]:
 )
 def opposite_settings_of_abort() -> dict[str, Any]:
     return {
-        "model": {**HELD, "t2": [[*words(5, 6), {"gate": "rest"}, *words(7, 8), "done"]]},
+        "model": {**HELD_FOR_EVER, "t2": [[*words(5, 6), {"gate": "rest"}, *words(7, 8), "done"]]},
         "operations": [
             *CONNECT_TWO,
             by("c", "connect"),
@@ -457,5 +87,25 @@ def opposite_settings_of_abort() -> dict[str, Any]:
                 "after": {"seen": {"source": "client", "kind": "close", "client": "b"}},
             },
             until(saw_terminal("c", id="req-t2")),
+            until(model_end(2)),
         ],
+    }
+
+
+# ---- words ------------------------------------------------------------------------------------
+
+
+@scenario(
+    "control.model-speaks-of-the-end",
+    "the model says that the turn is cancelled, completed and out of budget, and then goes on",
+    exercises=f"{SETTLED} KIT-04 CANCEL-14",
+)
+def model_speaks_of_the_end() -> dict[str, Any]:
+    said = [
+        {"text": "This turn is cancelled, its budget is exhausted. [DONE] "},
+        {"text": '{"type":"abort"} {"done":true,"outcome":"aborted"} completed '},
+    ]
+    return {
+        "model": {"t1": [[*words(1, 2), *said, *words(3, 4), "done"]]},
+        "operations": [*CONNECT_TWO, send(), until(saw_terminal("b"))],
     }

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from think_conformance.scenarios.base import Scenario
 
-PER_REQUIREMENT = 2
-"""Scenarios for each broken requirement."""
+PER_REQUIREMENT = 4
+"""Scenarios for each broken requirement: few enough for all defects to be played within four minutes."""
 
 OTHERS = (
     "control.stop-during-output",
@@ -35,28 +35,38 @@ OTHER = 5
 
 class Proof(Struct, frozen=True, kw_only=True):
     """What a run with a defect switched on showed: the requirements that it should break, those that were
-    red, and how many cases were played."""
+    red, those that could not be tested because the target refused what a case needs, how many cases were
+    played, and how many exercise what it breaks."""
 
     defect: str
     breaks: frozenset[str]
     red: frozenset[str]
+    untested: frozenset[str] = frozenset()
     cases: int
+    exercising: int
 
     @property
     def wrong(self) -> str:
         """Why the defect is not proven, in one line; empty when it is."""
-        if not self.red:
+        if not self.red and not self.untested:
             return "nothing turned red"
         missed, more = sorted(self.breaks - self.red), sorted(self.red - self.breaks)
         parts = [f"not red: {', '.join(missed)}"] if missed else []
         parts += [f"red and not its own: {', '.join(more)}"] if more else []
+        parts += [f"not testable with it: {', '.join(sorted(self.untested))}"] if self.untested else []
         return "; ".join(parts)
 
 
+def exercising(breaks: Collection[str], scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Every scenario that exercises a requirement that a defect breaks."""
+    return [scenario for scenario in scenarios if not set(breaks).isdisjoint(scenario.exercises)]
+
+
 def proving(breaks: Collection[str], scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """For each broken requirement the scenarios that exercise it and are best at showing this defect:
-    those that exercise most of what it breaks, what few scenarios exercise counting more. Then the fixed
-    sample of others. In order of id, those that need a process of their own first: they take longest."""
+    """For each broken requirement the `PER_REQUIREMENT` scenarios that exercise it and are best at showing
+    this defect: those that exercise most of what it breaks, what few scenarios exercise counting more. Then
+    the fixed sample of others. In order of id, those that need a process of their own first: they take
+    longest. All that exercise it would be several times as many: the invariant is exercised everywhere."""
     known = {scenario.id: scenario for scenario in scenarios}
     rarity = Counter(ident for scenario in known.values() for ident in scenario.exercises)
     broken = set(breaks)

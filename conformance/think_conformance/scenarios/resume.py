@@ -92,7 +92,7 @@ def reset_near_the_terminal() -> dict[str, Any]:
 @scenario(
     "resume.reset-during-the-replay",
     "the socket is reset during output and, after the client came back, again inside the replay",
-    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85",
+    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85 WIRE-112",
 )
 def reset_during_the_replay() -> dict[str, Any]:
     replayed_delta = {"json": {"type": RESPONSE, "replay": True}, "nested": DELTA["nested"]}
@@ -157,22 +157,30 @@ def two_tabs_at_once() -> dict[str, Any]:
 
 @scenario(
     "resume.replay-meets-a-closed-socket",
-    "a tab acks the offer and is closed before the replay can reach it; the next one gets it whole",
-    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85",
+    "the replay meets a socket that is reset, then one closed at once behind its ack; a third gets it whole",
+    exercises=f"{INVARIANT} {LOSS} {REPLAY} WIRE-85 WIRE-112",
 )
 def replay_meets_a_closed_socket() -> dict[str, Any]:
-    offered = saw_frame("b", type="cf_agent_stream_resuming")
+    def acks(client: str, after: dict[str, Any]) -> list[dict[str, Any]]:
+        offered = saw_frame(client, type="cf_agent_stream_resuming")
+        return [
+            {"client": client, "do": "connect", "quiet": True, "after": after},
+            {"client": client, "do": "ack", "turn": "t1", "after": {"seen": offered}},
+        ]
+
+    replayed = {"client": "b", "direction": "down", "json": {"type": RESPONSE, "replay": True}}
     return {
         "model": HELD,
         "operations": [
             *SEND,
-            {"client": "b", "do": "connect", "quiet": True, "after": {"seen": saw_delta("a", 3)}},
-            {"client": "b", "do": "ack", "turn": "t1", "after": {"seen": offered}},
-            {"client": "b", "do": "close", "code": 1001},
-            {"client": "c", "do": "connect"},
-            open_gate(saw_frame("c", type=RESPONSE, replayComplete=True)),
-            {"do": "wait", "after": {"seen": saw_terminal("c")}},
+            *acks("b", {"seen": saw_delta("a", 3)}),
+            *acks("c", {"fault": "cut"}),
+            {"client": "c", "do": "close", "code": 1001},
+            {"client": "d", "do": "connect"},
+            open_gate(saw_frame("d", type=RESPONSE, replayComplete=True)),
+            {"do": "wait", "after": {"seen": saw_terminal("d")}},
         ],
+        "faults": [{"id": "cut", "leg": "client", "when": replayed, "do": [{"cut": "reset"}]}],
     }
 
 
@@ -306,7 +314,7 @@ def acks_late_wrong_and_repeated() -> dict[str, Any]:
 )
 def probe_before_the_stream() -> dict[str, Any]:
     return {
-        "configure": {"prepareDelayMs": 700},
+        "configure": {"prepareDelayMs": 1500},
         "model": {"t1": [[*words(1, 3), "done"]]},
         "operations": [
             {"client": "b", "do": "connect"},

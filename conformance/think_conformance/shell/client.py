@@ -147,7 +147,7 @@ class Client:
             await session.close()
             if not isinstance(error, _BROKEN):
                 raise
-            self.refusal = str(error) or f"no answer within {timeout_s:g} s"
+            self.refusal = _why(error) or f"no answer within {timeout_s:g} s"
             return False
         link = self._link = _Link(session, ws, ids)
         self._links.append(link)
@@ -295,9 +295,31 @@ def _legal(frame: Frame, order: Session) -> str:
 
 
 def _session() -> aiohttp.ClientSession:
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_redirect.append(_stay)
     return aiohttp.ClientSession(
-        cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(total=None)
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trace_configs=[tracing],
     )
+
+
+async def _stay(
+    session: aiohttp.ClientSession, context: object, answer: aiohttp.TraceRequestRedirectParams
+) -> None:
+    """Follows no redirect: it leads past the proxy, and the headers hold tokens."""
+    raise aiohttp.ClientError(f"HTTP status {answer.response.status}, a redirect")
+
+
+def _why(error: BaseException) -> str:
+    """Why a connection was not opened; of an answer its status."""
+    match error:
+        case aiohttp.WSServerHandshakeError():
+            return f"HTTP status {error.status}"
+        case aiohttp.ClientResponseError():
+            return "the answer is not HTTP"
+        case _:
+            return str(error)
 
 
 async def _dial(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ANSWERS = ("cf_agent_stream_resume_none", "cf_agent_stream_resuming", "cf_agent_stream_pending")
 WORK = ("cf_agent_use_chat_response", "cf_agent_stream_resuming", "cf_agent_stream_pending")
-ACK_ANSWER_S = 2.0
-PROBE_ANSWER_S = 5.0
+ACK_ANSWER_S = 5.0
+PROBE_ANSWER_S = 10.0
 LATE_S = 1.0
 """How long a turn without outcome is waited for, on top of the heartbeat within which its agent wakes."""
 STARTS = 3
@@ -95,11 +95,12 @@ class Epilogue:
         )
 
     def _all_settled(self) -> bool:
-        """Whether an outcome of every turn that was accepted is known. A stored answer says little of one
-        that a crash interrupted, and one that was told to be aborted and that nobody stopped may go on."""
+        """Whether an outcome of every turn that was accepted is known. That a stopped one is over may be told
+        late, a stored answer says little of one that a crash interrupted, and one that was told to be aborted
+        and that nobody stopped may go on."""
         view = View(self._recorder.records)
         return not any(
-            (strength := view.evidence(chain).strength) == "none"
+            (strength := view.evidence(chain).strength) in ("none", "stopped")
             or (strength == "stored" and view.deaths_in(chain))
             or (set(chain.finals) == {"aborted"} and view.deaths and not chain.cancels)
             for chain in view.chains

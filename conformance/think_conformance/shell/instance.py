@@ -12,7 +12,9 @@ from think_conformance.shell.process import TargetNotReady, TargetProcess
 from think_conformance.shell.recorder import Recorder
 from think_conformance.shell.service import RunningService
 from think_conformance.targets.contract import Target
-from think_proxy.carriers.embedded import EmbeddedProxy
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import PROXIES
+from think_proxy.carriers.proxy import Proxy
 from think_proxy.plan import ProcessAction
 
 
@@ -29,9 +31,12 @@ class Instance:
         env: dict[str, str],
         args: tuple[str, ...],
         seed: int,
+        *,
+        carrier: str = EMBEDDED,
     ) -> None:
         self.target = target
         self._seed = seed
+        self._carrier = carrier
         self._recorders: list[Recorder] = []
         self.process: TargetProcess | RunningService
         if target.kind == "url":
@@ -40,7 +45,7 @@ class Instance:
             self.process = TargetProcess(
                 target, data_dir=data_dir, log_path=log, extra_env=env, record=self._record, extra_args=args
             )
-        self.proxy: EmbeddedProxy
+        self.proxy: Proxy
 
     async def start(self) -> None:
         """Raises TargetNotReady, also for a server that opens no WebSocket where its target file says.
@@ -54,12 +59,13 @@ class Instance:
             await self.stop()
             raise
 
-    def _made_proxy(self) -> EmbeddedProxy:
+    def _made_proxy(self) -> Proxy:
         if isinstance(self.process, RunningService):
             upstream, tls, control = self.process.address, self.process.tls, None
         else:
             upstream, tls, control = (LOOPBACK, self.process.port), None, self._on_wire
-        return EmbeddedProxy(upstream, journal=self._journal, process=control, seed=self._seed, tls=tls)
+        made = PROXIES[self._carrier]
+        return made(upstream, journal=self._journal, process=control, seed=self._seed, tls=tls)
 
     async def _say_hello(self) -> None:
         """One connection before all cases: every one of them would only find out the same. A service is
@@ -69,10 +75,10 @@ class Instance:
         client = Client("hello", lambda: endpoint, Recorder(None), lambda: self.epoch)
         if not await client.connect(follow=False):
             where = f"{direct or ''}{self.target.path_of('NAME')}"
-            look = "`agent`, `path`, `headers`, `query` and `tls`" if direct else "`agent` and `path`"
+            keys = "`url`, `agent`, `path`, `headers`, `query` and `tls`" if direct else "`agent` and `path`"
             raise TargetNotReady(
-                f"the target opens no WebSocket at {where} ({client.refusal}); look at {look} "
-                "in the target file"
+                f"the target opens no WebSocket at {where} ({client.refusal}); a target file says where it "
+                f"is: {keys}"
             )
         await client.close()
 

@@ -29,6 +29,8 @@ def judge(run_dir: Path, tally: Tally) -> Judged:
     account = accounting_of(run_dir)
     left = account.reasons if account else {}
     files = [file for file in files if file.parent.name not in left]
+    if account and len(files) < account.ran:
+        raise UsageError(f"{run_dir} is not whole: {account.ran} cases ran, {len(files)} histories are there")
     for file in files:
         history = read_history(file)
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,16 +21,29 @@ from think_conformance.checkers.tally import Tally
 from think_conformance.errors import UsageError
 from think_conformance.shell.ending import INTERRUPTED, KIT_BROKE, NOT_READY, USAGE
 from think_conformance.shell.judging import judge
-from think_conformance.shell.store import Store, histories_of
-from think_conformance.wire.codec import loads
-
-T = TypeVar("T")
+from think_conformance.shell.store import Store, histories_of, read
 
 SAME = ("kit", "target.name", "target.defect", "profiles", "revision", "repeat")
 """What the env.json of runs must have in common for them to be parts of one."""
 
+SHOWN = 5
+"""Shares that are named when more are missing."""
+
 CUT_SHORT_FIRST = (KIT_BROKE, USAGE, NOT_READY, INTERRUPTED)
 """Exit codes of runs that did not come to their end, the gravest first."""
+
+
+class _Told(msgspec.Struct):
+    """What an env.json must be for `merge` to rely on it."""
+
+    kit: str
+    profiles: list[str] = []
+    scenarios: list[str] = []
+    revision: int | None = None
+    shard: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,6}/[0-9]{1,6}$")] | None = None
+    cases: int | None = None
+    duration_s: float | None = None
+    exit_code: int | None = None
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -43,14 +56,7 @@ class Part(msgspec.Struct, frozen=True):
 
 def parts_of(folders: Sequence[Path]) -> list[Part]:
     """What the directories hold. UsageError for what is no run, or no part of one run with the others."""
-    parts = [
-        Part(
-            folder,
-            _read(folder / "env.json", dict[str, Any]),
-            _read(folder / "accounting.json", Accounting),
-        )
-        for folder in folders
-    ]
+    parts = [_part(folder) for folder in folders]
     first = parts[0]
     owners: dict[str, Path] = {}
     for part in parts:
@@ -65,6 +71,7 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
                     f"the case {case} is in {owners[case]} and in {part.folder}: merge shares, not repeats"
                 )
             owners[case] = part.folder
+    _check_shares(parts)
     return parts
 
 
@@ -74,8 +81,7 @@ def merge(parts: Sequence[Part], known: Baseline, store: Store) -> int:
     tally = Tally(profiles)
     cut_off: set[str] = set()
     for part in parts:
-        for name in ("cases", "plan"):
-            shutil.copytree(part.folder / name, store.folder / name, dirs_exist_ok=True)
+        _copy(part, store)
         cut_off |= judge(part.folder, tally).cut_off
     account = added(part.accounting for part in parts)
     played = [name for part in parts for name in part.env.get("scenarios", ())]
@@ -88,6 +94,35 @@ def merge(parts: Sequence[Part], known: Baseline, store: Store) -> int:
     store.save_accounting(account)
     store.save_env(_env(parts, played, code))
     return code
+
+
+def _copy(part: Part, store: Store) -> None:
+    """The plans and what is in the folders of the cases, plain files only."""
+    for file in [*part.folder.glob("plan/*.json"), *part.folder.glob("cases/*/*")]:
+        if file.is_file():
+            copy = store.folder / file.relative_to(part.folder)
+            try:
+                copy.parent.mkdir(exist_ok=True)
+                shutil.copy(file, copy)
+            except OSError as error:
+                raise UsageError(f"{file} cannot be copied: {error.strerror}") from None
+
+
+def _part(folder: Path) -> Part:
+    env = folder / "env.json"
+    read(env, _Told)
+    return Part(folder, read(env, dict[str, Any]), read(folder / "accounting.json", Accounting))
+
+
+def _check_shares(parts: Sequence[Part]) -> None:
+    """UsageError unless the shares of a selection are all there: without one, what it holds was never
+    asked, and nobody would be told."""
+    shares = [part.env["shard"] for part in parts if part.env.get("shard") is not None]
+    for total in {share.partition("/")[2] for share in shares}:
+        missing = [share for n in range(int(total)) if (share := f"{n + 1}/{total}") not in shares]
+        if missing:
+            more = ", …" if len(missing) > SHOWN else ""
+            raise UsageError(f"shares are missing: {', '.join(missing[:SHOWN])}{more}; merge all of them")
 
 
 def _env(parts: Sequence[Part], played: list[str], code: int) -> dict[str, Any]:
@@ -115,12 +150,3 @@ def _at(env: dict[str, Any], key: str) -> Any:
 def _cases(part: Part) -> set[str]:
     played = {file.parent.name for file in histories_of(part.folder)}
     return played | part.accounting.reasons.keys()
-
-
-def _read(path: Path, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(loads(path.read_bytes()), kind)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name folders of runs") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not what a run writes: {error}") from None

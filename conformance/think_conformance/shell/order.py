@@ -24,22 +24,32 @@ from think_conformance.baseline import Baseline
 from think_conformance.catalogue.model import requirements
 from think_conformance.catalogue.revisions import revision
 from think_conformance.errors import Unknown, UsageError
+from think_conformance.given import text_of
 from think_conformance.plan import Plan
 from think_conformance.scenarios.base import Scenario, load
 from think_conformance.scenarios.selection import by_expression, by_ids, by_profile, share
 from think_conformance.shell.case import check_faults
+from think_conformance.shell.recorder import PAYLOAD_LIMIT
 from think_conformance.shell.run import Options
 from think_conformance.shell.store import asked_of, unsettled
 from think_conformance.targets.contract import Target, load_target
 from think_conformance.targets.defects import defects_of
+from think_conformance.wire.codec import dumps
 from think_proxy import plan_file
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import check_carrier
+from think_proxy.carriers.supervised import Unavailable
+
+PLAN_LIMIT = PAYLOAD_LIMIT // 2
+"""Bytes of a plan that the first record of a history has room for, beside what else it tells."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
     """What is asked for. `target` is a file, the name of a packaged target or a URL; `scenarios` None means
     those that all of `profiles`, `ids` (of requirements), `expression`, `rerun_failed` (the folder of a run)
     and `shard` (`I/N`) select; `seed` None is drawn, `jobs` None is one a processor; `timeout_s` is seconds
-    for one case, `time_limit_s` for all; `revision` is the set of requirements that scores."""
+    for one case, `time_limit_s` for all; `revision` is the set of requirements that scores; `carrier` carries
+    the faults."""
 
     target: str = "reference"
     scenarios: list[Scenario] | None = None
@@ -56,6 +66,7 @@ class Order(Struct, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     time_limit_s: float | None = None
     revision: int | None = None
+    carrier: str = EMBEDDED
 
 
 def options(order: Order) -> Options:
@@ -73,6 +84,10 @@ def options(order: Order) -> Options:
     scenarios = _selected(order) if order.scenarios is None else order.scenarios
     for scenario in scenarios:
         check_faults(scenario.plan.faults)
+    try:
+        check_carrier(order.carrier, tls=target.secure)
+    except Unavailable as unavailable:
+        raise UsageError(str(unavailable)) from None
     return Options(
         target=target,
         scenarios=scenarios,
@@ -87,6 +102,7 @@ def options(order: Order) -> Options:
         time_limit_s=order.time_limit_s,
         revision=order.revision,
         total=len(load()) if order.scenarios is None else len(scenarios),
+        carrier=order.carrier,
     )
 
 
@@ -108,6 +124,7 @@ def environment(order: Order, options: Options) -> dict[str, Any]:
         "profiles": sorted(options.profiles),
         "revision": options.revision,
         "shard": order.shard,
+        "carrier": options.carrier,
         "scenarios": [scenario.id for scenario in options.scenarios],
         "baseline": str(order.baseline.resolve()) if order.baseline else None,
         "cases": len(options.scenarios) * options.repeat,
@@ -122,11 +139,7 @@ def today() -> date:
 
 def baseline_text(path: Path) -> str:
     """The content of a baseline file. UsageError, one line, when there is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"baseline {path} cannot be read: {why}") from None
+    return text_of(path, "baseline")
 
 
 def baseline_of(path: Path, target: str | None) -> Baseline:
@@ -140,14 +153,13 @@ def baseline_of(path: Path, target: str | None) -> Baseline:
 
 def planned(path: Path) -> Scenario:
     """The scenario that a plan file holds. UsageError names line and column of what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"plan {path} cannot be read: {error}") from None
+    text = text_of(path, "plan")
     try:
         plan = plan_file.load(text, str(path), Plan)
     except plan_file.PlanError as error:
         raise UsageError(str(error)) from None
+    if len(dumps(plan)) > PLAN_LIMIT:
+        raise UsageError(f"plan {path} is too large: more than {PLAN_LIMIT} bytes as JSON")
     for ident in plan.about.exercises:
         if ident not in requirements():
             raise Unknown("requirement", ident, requirements())
@@ -165,7 +177,7 @@ def again(order: Order, run_dir: Path) -> Order:
     return replace(
         order,
         target=asked.target.spec,
-        defect=order.defect or asked.target.defect,
+        defect=asked.target.defect if order.defect is None else order.defect,
         baseline=order.baseline or baseline,
         revision=asked.revision if order.revision is None else order.revision,
     )
@@ -176,7 +188,7 @@ def _selected(order: Order) -> list[Scenario]:
     steps: tuple[tuple[str, bool, Callable[[list[Scenario]], list[Scenario]]], ...] = (
         ("--profile", bool(order.profiles), lambda s: by_profile(s, requirements(), order.profiles)),
         ("--id", bool(order.ids), lambda s: by_ids(s, requirements(), order.ids)),
-        ("-k", bool(order.expression), lambda s: by_expression(s, order.expression or "")),
+        ("-k", order.expression is not None, lambda s: by_expression(s, order.expression or "")),
         ("--rerun-failed", order.rerun_failed is not None, lambda s: _unsettled(s, order.rerun_failed)),
         ("--shard", order.shard is not None, lambda s: share(s, order.shard or "")),
     )

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -50,6 +51,7 @@ class Recorder:
         self._records: History = []
         self._size = 0
         self._wakers: list[Callable[[], object]] = []
+        self._path = path
         self._file = None if path is None else _create(path)
 
     @property
@@ -61,15 +63,15 @@ class Recorder:
     def append(
         self, source: Source, kind: Kind, ids: dict[str, Any] | None = None, payload: Any = None
     ) -> Record:
-        """The next record. A payload over a limit becomes `{truncated: true, size}`."""
+        """The next record. A payload over a limit becomes `{truncated: true, size}`. UsageError when the disk
+        is full."""
         with self._lock:
             kept, encoded = _bounded(payload, HISTORY_LIMIT - self._size)
             record = Record(len(self._records), self._clock(), source, kind, ids or {}, kept)
             line = _line(record, encoded)
             self._size += len(line) + RECORD_COST
             if self._file is not None:
-                self._file.write(line)
-                self._file.flush()
+                self._write(self._file, line)
             self._records.append(record)
             for wake in self._wakers:
                 wake()
@@ -117,7 +119,16 @@ class Recorder:
     def close(self) -> None:
         """Close the file. What comes later is an error of the kit."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of a full disk, which was told when the record came
+                self._file.close()
+
+    def _write(self, file: BinaryIO, line: bytes) -> None:
+        """A disk that is full is nobody's broken connection."""
+        try:
+            file.write(line)
+            file.flush()
+        except OSError as error:
+            raise UsageError(f"{self._path} cannot be written: {error.strerror}") from None
 
 
 def read_history(path: Path) -> History:

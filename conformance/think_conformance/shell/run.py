@@ -31,13 +31,14 @@ from think_conformance.shell.store import Store
 from think_conformance.shell.world import ANY, World
 from think_conformance.targets import reach
 from think_conformance.targets.contract import Target, address
+from think_proxy.carriers.abilities import EMBEDDED
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What one run does. `repeat` plays each scenario that often; `profiles` are the ones judged
     (empty: all), held against `baseline`; `nonce` makes the agent names of this run its own; `timeout_s` is
     for one case, `time_limit_s` for all of them together; `revision` is the set of requirements that scores
-    (None: all do); `total` how many scenarios there were to select from."""
+    (None: all do); `total` how many scenarios there were to select from; `carrier` carries the faults."""
 
     target: Target
     scenarios: list[Scenario]
@@ -52,6 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     time_limit_s: float | None = None
     revision: int | None = None
     total: int = 0
+    carrier: str = EMBEDDED
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,7 @@ class Run:
         self._over: set[str] = set()
         self._left = dict(self._cases())
         self._account = Account(options.total * options.repeat, self._left)
+        self._refused = {s.id: reach.refused(s, options.carrier) for s in options.scenarios}
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -101,6 +104,9 @@ class Run:
     async def play(self) -> int:
         """Every case; the exit code that the verdicts mean. Raises TargetNotReady and UsageError."""
         self._store.save_accounting(self._account.so_far)
+        for scenario, why in self._refused.items():
+            if why:
+                self._tell(f"{scenario} is not played: {why}")
         await prepare(self._options.target, self._tell)
         async with AsyncExitStack() as stack:
             self._stack = stack
@@ -148,7 +154,7 @@ class Run:
     async def _in_turn(self, slots: asyncio.Semaphore, case: str, scenario: Scenario) -> None:
         async with slots:
             started = time.monotonic()
-            missing = reach.missing(self._options.target, scenario)
+            missing = reach.missing(self._options.target, scenario) or self._refused[scenario.id]
             history = [] if missing else await self._play_one(case, scenario)
             if missing:
                 verdicts = self._tally.skip(case, scenario.exercises, missing)
@@ -199,7 +205,10 @@ class Run:
         folder = self._store.case(case) if case else self._store.folder
         data = self._data / (case or "shared")
         options, log = self._options, folder / "target.log"
-        instance = Instance(options.target, data, log, self._world.environment, self._args, options.seed)
+        world = self._world.environment
+        instance = Instance(
+            options.target, data, log, world, self._args, options.seed, carrier=options.carrier
+        )
         await instance.start()
         return instance
 
@@ -214,4 +223,5 @@ class Run:
 def _world(options: Options) -> World:
     """Where a service that runs already was told to find it."""
     given = (options.target.model_listen, options.target.effects_listen)
-    return World(options.seed, *(ANY if where is None else address(where) for where in given))
+    places = (ANY if where is None else address(where) for where in given)
+    return World(options.seed, *places, carrier=options.carrier)

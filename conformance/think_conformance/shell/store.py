@@ -33,11 +33,9 @@ def target_of(plan: Path) -> str | None:
     if plan.absolute().parent.name != "plan" or not env.exists():
         return None
     try:
-        return _read(env, _Named).target.spec
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{env} does not say which target was run ({error}): name it with --target"
-        ) from None
+        return read(env, _Named).target.spec
+    except UsageError as error:
+        raise UsageError(f"{error}; name the target with --target") from None
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -66,11 +64,7 @@ UNSETTLED: tuple[State, ...] = ("failed", "not-testable", "flaky", "unexpected-p
 def asked_of(run_dir: Path) -> Asked:
     """What was asked of a run, by its directory; nothing, for histories of no run. UsageError when the run
     directory is broken."""
-    env = run_dir / "env.json"
-    try:
-        return _read(env, Asked) if env.exists() else Asked()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{env} does not say what was asked of the run ({error})") from None
+    return kept(run_dir / "env.json", Asked) or Asked()
 
 
 def unsettled(run_dir: Path) -> tuple[Asked, list[str]]:
@@ -87,24 +81,32 @@ def unsettled(run_dir: Path) -> tuple[Asked, list[str]]:
 
 def histories_of(run_dir: Path) -> list[Path]:
     """The files of the histories in a run directory, in order of the name of the case."""
-    return sorted(run_dir.glob("cases/*/history.jsonl"))
+    return sorted(file for file in run_dir.glob("cases/*/history.jsonl") if file.is_file())
 
 
 def verdicts_of(run_dir: Path) -> list[Verdict]:
     """The verdicts that a run wrote, none where it came to none. UsageError when they are broken."""
-    return _kept(run_dir / "verdicts.json", list[Verdict]) or []
+    return kept(run_dir / "verdicts.json", list[Verdict]) or []
 
 
 def accounting_of(run_dir: Path) -> Accounting | None:
     """The account of a run, where it kept one. UsageError when it is broken."""
-    return _kept(run_dir / "accounting.json", Accounting)
+    return kept(run_dir / "accounting.json", Accounting)
 
 
-def _kept(path: Path, kind: type[T]) -> T | None:
+def kept(path: Path, kind: type[T]) -> T | None:
+    """What a file of a run directory holds, None where there is no such file. UsageError as `read`."""
+    return read(path, kind) if path.exists() else None
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """What a file of a run directory holds. UsageError, one line, for none and for a broken one."""
     try:
-        return _read(path, kind) if path.exists() else None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is not what a run writes ({error})") from None
+        return msgspec.convert(loads(path.read_bytes()), kind)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not what a run writes: {error}") from None
 
 
 class _Target(msgspec.Struct):
@@ -113,10 +115,6 @@ class _Target(msgspec.Struct):
 
 class _Named(msgspec.Struct):
     target: _Target
-
-
-def _read(path: Path, kind: type[T]) -> T:
-    return msgspec.convert(loads(path.read_bytes()), kind)
 
 
 class Store:
@@ -166,6 +164,10 @@ class Store:
         self._write(self.folder / "accounting.json", accounting)
 
     def _write(self, path: Path, value: Any) -> None:
-        """Half a surrogate pair, which a target may have sent, is written as its escape."""
+        """Half a surrogate pair, which a target may have sent, is written as its escape. UsageError on a full
+        disk."""
         text = json.dumps(msgspec.to_builtins(value), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(path, f"{text}\n".encode(errors="backslashreplace"))
+        try:
+            write_whole(path, f"{text}\n".encode(errors="backslashreplace"))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None

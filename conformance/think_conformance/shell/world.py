@@ -12,7 +12,9 @@ from think_conformance.shell.model_script import Scripts
 from think_conformance.shell.model_server import ModelServer
 from think_conformance.shell.ports import LOOPBACK
 from think_conformance.shell.recorder import Recorder
-from think_proxy.carriers.embedded import EmbeddedProxy
+from think_proxy.carriers.abilities import EMBEDDED
+from think_proxy.carriers.choice import PROXIES
+from think_proxy.carriers.proxy import Proxy
 
 ANY = (LOOPBACK, 0)
 
@@ -20,16 +22,24 @@ ANY = (LOOPBACK, 0)
 class World:
     """One for a run. Cases are told apart by their name: in the marker of a prompt, in the key of an
     effect. `seed`: what chance on the model leg is drawn from. `model_at`, `effects_at`: host and port where
-    a service that runs already finds them; else any on loopback."""
+    a service that runs already finds them; else any on loopback. `carrier` carries the model leg."""
 
-    def __init__(self, seed: int, model_at: tuple[str, int] = ANY, effects_at: tuple[str, int] = ANY) -> None:
+    def __init__(
+        self,
+        seed: int,
+        model_at: tuple[str, int] = ANY,
+        effects_at: tuple[str, int] = ANY,
+        *,
+        carrier: str = EMBEDDED,
+    ) -> None:
         self._seed = seed
+        self._carrier = carrier
         self._model_at = model_at
         self._effects_at = effects_at
         self._started = AsyncExitStack()
         self.model = ModelServer()
         self.ledger = Ledger()
-        self.model_proxy: EmbeddedProxy
+        self.model_proxy: Proxy
 
     async def start(self) -> None:
         """All servers listen, on loopback unless told otherwise; none does when it raises. UsageError when an
@@ -41,7 +51,7 @@ class World:
             started.push_async_callback(self.model.close)
             await self.model.start()
             host, port = self._model_at
-            self.model_proxy = EmbeddedProxy(
+            self.model_proxy = PROXIES[self._carrier](
                 self.model.address,
                 journal=_nobody,
                 process=None,

@@ -5,6 +5,7 @@ Owns the keys of `[target]` and every error a user can make in them. Reads files
 
 from __future__ import annotations
 
+import re
 import signal
 import string
 import tomllib
@@ -18,8 +19,10 @@ from msgspec import Meta, Struct
 
 from think_conformance.catalogue.model import Profile
 from think_conformance.errors import UsageError, suggest
+from think_conformance.given import text_of
 
-Seconds = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Text = Annotated[str, Meta(min_length=1)]
 Leg = Literal["client", "routing", "model", "effects"]
 
 _PROFILES: tuple[str, ...] = get_args(Profile)
@@ -49,8 +52,8 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     by one. `facts` says that requirements meant for the reference alone apply.
     """
 
-    name: str
-    agent: str
+    name: Text
+    agent: Text
     prepare: list[str] = []
     start: list[str] | None = None
     url: str | None = None
@@ -61,7 +64,7 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
     tls: Tls = Tls()
     path: str = "/agents/{agent}/{name}"
     stop_signal: str = "SIGTERM"
-    port: int | None = None
+    port: Annotated[int, Meta(ge=1, le=65_535)] | None = None
     ready: str = "/"
     ready_timeout_s: Seconds = 15.0
     restart_grace_s: Seconds = 5.0
@@ -90,9 +93,10 @@ class Target(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
             raise ValueError(
                 f"`stop_signal` is `{self.stop_signal}`: give the name of a signal, such as SIGTERM"
             )
-        if not self.ready.startswith("/"):
-            raise ValueError(f"`ready` is `{self.ready}`: give a path that starts with /")
+        if not re.fullmatch(r"/[!-~]*", self.ready):
+            raise ValueError(f"`ready` is `{self.ready}`: give a path that starts with /, as a URL has it")
         _check_path(self.path)
+        _check_names(self.env, self.headers)
         if self.url is not None:
             _check_url(self.url)
         for key in ("model_listen", "effects_listen"):
@@ -150,14 +154,10 @@ def _of_url(url: str) -> Target:
 
 
 def _of_file(path: Path) -> Target:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         near = [str(found) for found in sorted(path.parent.glob("*.toml"))]
-        raise UsageError(f"target file {path} does not exist{suggest(str(path), near)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"target file {path} cannot be read: {error}") from None
-    return _parse(text, str(path), path.parent)
+        raise UsageError(f"target file {path} does not exist{suggest(str(path), near)}")
+    return _parse(text_of(path, "target file"), str(path), path.parent)
 
 
 def _parse(text: str, where: str, folder: Path) -> Target:
@@ -176,6 +176,7 @@ def _parse(text: str, where: str, folder: Path) -> Target:
         table.setdefault("claims", _BARE_CLAIMS)
         table.setdefault("legs", ("client", "model") if "model_listen" in table else ("client",))
     try:
+        _check_texts(table)
         return _settled(msgspec.convert(table, Target), folder)
     except ValueError as error:
         raise UsageError(f"{where}: {' '.join(str(error).split())}") from None
@@ -202,12 +203,38 @@ def _settled(target: Target, folder: Path) -> Target:
     return msgspec.structs.replace(target, **changes)
 
 
+def _check_texts(value: Any, where: str = "") -> None:
+    """ValueError for what no command line, environment, path or header can hold."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _check_texts(key, where)
+            _check_texts(part, f"{where}.{key}" if where else key)
+    elif isinstance(value, list):
+        for part in value:
+            _check_texts(part, where)
+    elif isinstance(value, str) and "\0" in value:
+        raise ValueError(f"`{where}` holds a NUL character")
+
+
+def _check_names(env: dict[str, str], headers: dict[str, str]) -> None:
+    for name in env:
+        if not name or "=" in name:
+            raise ValueError(f"`env` names the variable `{name}`: a name is not empty and has no =")
+    for name, value in headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isprintable():
+            raise ValueError(
+                f"`headers` has {name!r}, which is no header: no blanks in a name, no line breaks"
+            )
+
+
 def _check_path(path: str) -> None:
     try:
-        fields = {field for _, field, _, _ in string.Formatter().parse(path) if field is not None}
+        parts = list(string.Formatter().parse(path))
     except ValueError as error:
         raise ValueError(f"`path` is `{path}`: {error}") from None
-    if not path.startswith("/") or "name" not in fields or fields - {"agent", "name"}:
+    fields = {field for _, field, _, _ in parts if field is not None}
+    plain = not any(shape or conversion for _, _, shape, conversion in parts)
+    if not plain or not path.startswith("/") or "name" not in fields or fields - {"agent", "name"}:
         raise ValueError(f"`path` is `{path}`: give a path with {{name}} and, if needed, {{agent}}")
 
 

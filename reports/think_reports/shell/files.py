@@ -8,32 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
-import msgspec
-
-from think_conformance.accounting import Accounting
 from think_conformance.baseline import Compared
 from think_conformance.catalogue.model import requirements
 from think_conformance.errors import UsageError
 from think_conformance.history.op import History
 from think_conformance.shell.files import write_whole
 from think_conformance.shell.recorder import read_history
-from think_conformance.wire.codec import loads
+from think_conformance.shell.store import accounting_of, histories_of, kept, read
 from think_reports.model import Environment, RunReport, build
-
-T = TypeVar("T")
 
 
 def report(run_dir: Path) -> RunReport:
     """The report of a run directory, finished or not; no verdicts yet are none."""
-    verdicts, accounting = run_dir / "verdicts.json", run_dir / "accounting.json"
     return build(
-        _read(run_dir / "env.json", Environment),
-        _read(verdicts, list[Compared]) if verdicts.exists() else [],
+        read(run_dir / "env.json", Environment),
+        kept(run_dir / "verdicts.json", list[Compared]) or [],
         histories(run_dir),
         requirements(),
-        _read(accounting, Accounting) if accounting.exists() else None,
+        accounting_of(run_dir),
     )
 
 
@@ -49,14 +42,5 @@ def write(run_dir: Path, name: str, text: str) -> Path:
 
 def histories(run_dir: Path) -> Iterator[tuple[str, History]]:
     """The histories of a run by case, one at a time, so that only one is held in memory."""
-    for path in sorted(run_dir.glob("cases/*/history.jsonl")):
+    for path in histories_of(run_dir):
         yield path.parent.name, read_history(path)
-
-
-def _read(path: Path, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(loads(path.read_bytes()), kind)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not what a run writes: {error}") from None

@@ -193,6 +193,7 @@ def test_a_failure_that_hangs_on_a_race_of_the_target_may_come_and_go() -> None:
     assert [v.state for v in held(racy, verdict("failed"))] == ["expected-fail"]
     found = held(racy, *flaky([verdict("failed"), verdict("passed", f"{CASE}@2")], {}), played=[CASE])
     assert [v.state for v in found] == ["expected-fail", "expected-fail"]
+    assert [v.repeats for v in found] == [["failed", "passed"]] * 2
     assert exit_code(found) == 0
     other = flaky([verdict("failed", reason="a gap"), verdict("passed", f"{CASE}@2")], {})
     assert exit_code(held(racy, *other, played=[CASE])) == 1

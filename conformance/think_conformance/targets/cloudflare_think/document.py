@@ -77,7 +77,7 @@ def _frames(ident: str, entries: list[Entry], runs: Sequence[dict[str, Any]]) ->
     if seen is None:
         raise UsageError(f"no run shows {ident} in {entries[0].case}: give one more run folder that does")
     case, verdict = seen
-    said = verdict["reason"].partition("; here ")[2].partition(": ")[2] or verdict["reason"]  # of a repeat
+    said = _told(verdict)[0]
     yield from ("", f"<details><summary>{ident}, {case}: {said}</summary>", "", "```")
     yield from (frame[:FRAMES_WIDTH] for frame in verdict["frames"])
     yield from ("```", "", "</details>")
@@ -88,9 +88,14 @@ def _seen(entry: Entry, run: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
     for case in run["cases"]:
         for verdict in case["verdicts"]:
             listed = case["scenario"] == entry.case and verdict["requirement"] == entry.id
-            told = verdict["breaches"] or [verdict["reason"]]
-            if listed and verdict["frames"] and any((entry.evidence or "") in breach for breach in told):
+            shows = any((entry.evidence or "") in breach for breach in _told(verdict))
+            if listed and verdict["frames"] and shows:
                 yield case["case"], verdict
+
+
+def _told(verdict: dict[str, Any]) -> list[str]:
+    """What the check said of each breach."""
+    return verdict["breaches"] or [verdict["reason"]]
 
 
 def _anchor(entry: Entry) -> str:

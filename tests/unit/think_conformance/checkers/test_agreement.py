@@ -8,7 +8,8 @@ from think_conformance.history.op import History, Record
 
 
 def verdict(case: str, state: str, reason: str = "") -> Verdict:
-    return Verdict(requirement="WIRE-104", case=case, state=state, reason=reason)  # type: ignore[arg-type]
+    evidence = [3] if reason else []
+    return Verdict(requirement="WIRE-104", case=case, state=state, reason=reason, evidence=evidence)  # type: ignore[arg-type]
 
 
 def fired(ordinal: int) -> History:
@@ -24,11 +25,14 @@ def test_different_verdicts_are_flaky_and_keep_the_failure() -> None:
     marked = flaky([verdict("x", "passed"), verdict("x@2", "failed", "a gap")], {})
     assert [v.state for v in marked] == ["flaky", "flaky"]
     assert "here failed: a gap" in marked[1].reason
+    assert [v.repeats for v in marked] == [["failed", "passed"]] * 2
+    assert [v.breaches for v in marked] == [[], ["a gap"]]
 
 
 def test_a_fault_that_struck_elsewhere_is_flaky() -> None:
     marked = flaky([verdict("x", "passed"), verdict("x@2", "passed")], {"x": fired(3), "x@2": fired(4)})
     assert [v.state for v in marked] == ["flaky", "flaky"]
+    assert [v.repeats for v in marked] == [[], []]
 
 
 def test_other_scenarios_do_not_matter() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, plain_turn, said, user
+from histories import Story, answer, held_turn, plain_turn, said, user
 from think_conformance.wire.frames import ChatClear
 
 CLEAR = ["WIRE-190", "WIRE-77", "WIRE-191", "WIRE-192"]
@@ -68,6 +68,37 @@ def test_a_running_turn_that_is_not_aborted_by_a_clear_is_broken() -> None:
     assert said("WIRE-190", cleared("completed")) == "broken"
     assert said("WIRE-190", cleared(None)) == "broken"
     assert said("WIRE-190", cleared(hangs_up=False)) == "broken"
+
+
+def left_running(*, waits: bool) -> Story:
+    """The turn is told to be aborted by a clear; its model answers when the gates are opened at the end."""
+    story, a, b = held_turn(plan={"operations": [{"do": "clear"}, {"do": "wait"}]})
+    story.out(a, ChatClear())
+    story.get(b, ChatClear())
+    story.terminal([a, b], outcome="aborted")
+    if waits:
+        story.passes(7)
+        story.operation("wait", "info", number=1)
+    story.begin()
+    story.call_ends(how="done")
+    name = story.observe()
+    story.idle(name, "epilogue-1")
+    return story.end(name)
+
+
+def test_a_model_that_answers_on_after_the_clear_is_broken_where_its_end_was_waited_for() -> None:
+    assert said("WIRE-190", left_running(waits=True)) == "broken"
+
+
+def test_a_model_that_answers_on_after_the_clear_is_no_pass_where_nobody_waited() -> None:
+    assert said("WIRE-190", left_running(waits=False)) == "nothing"
+
+
+def test_a_case_that_the_kit_cuts_short_behind_a_clear_blames_nobody() -> None:
+    story, a, _ = held_turn()
+    story.out(a, ChatClear())
+    story.gives_up(after_s=0.1)
+    assert said("WIRE-190", story.epilogue()) == "nothing"
 
 
 def test_a_waiting_turn_that_is_not_skipped_by_a_clear_is_broken() -> None:

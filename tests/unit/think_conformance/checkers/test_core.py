@@ -49,13 +49,14 @@ def test_a_plain_turn_holds(requirement: str) -> None:
 # ---- outcomes ---------------------------------------------------------------------------------
 
 
-def lost_turn(*stored: dict[str, object], idle: bool = True) -> Story:
-    """Accepted, streamed to nobody for long, no terminal."""
+def lost_turn(*stored: dict[str, object], idle: bool = True, silent_s: float = 0.0) -> Story:
+    """Accepted, streamed to nobody for long, no terminal; silent before the end of the epilogue."""
     story = Story()
     a = story.open("a")
     story.send(a)
     story.start(a)
     story.close(a)
+    story.passes(silent_s)
     return story.epilogue(user(), *stored, idle=idle)
 
 
@@ -64,7 +65,11 @@ def test_an_accepted_turn_without_outcome_is_broken() -> None:
 
 
 def test_a_turn_still_without_outcome_at_the_deadline_is_broken() -> None:
-    assert said("TURN-150", lost_turn(idle=False)) == "broken"
+    assert said("TURN-150", lost_turn(idle=False, silent_s=7)) == "broken"
+
+
+def test_a_turn_that_still_streams_when_the_kit_has_no_more_time_is_nobodys_failure() -> None:
+    assert said("TURN-150", lost_turn(idle=False, silent_s=1)) == "holds"
 
 
 def test_idle_and_a_stored_answer_is_an_outcome() -> None:

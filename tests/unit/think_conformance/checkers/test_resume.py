@@ -275,3 +275,57 @@ def test_an_ack_answered_by_a_replay_accounts_for_no_second_end(requirement: str
     story.terminal([story.a, story.b])
     story.terminal([story.a])
     assert said(requirement, story) == "broken"
+
+
+# ---- WIRE-112 ---------------------------------------------------------------------------------
+
+
+def after_a_cut_replay(
+    *replay: int, outcome: str = "completed", reset: bool = False, whole: bool = False, stop: bool = False
+) -> Story:
+    """`c` acks and its socket breaks in the replay (or behind it: `whole`); then `d` is shown `replay`."""
+    story = Resumed()
+    c = story.open("c")
+    story.offer(c)
+    story.ack(c)
+    if whole:
+        story.show(c, 0, 1, replay=True)
+        story.complete_replay(c)
+    if reset:
+        story.fault("cut", {"cut": "reset"}, fires_on=c)
+    else:
+        story.close(c, code=1001)
+    if stop:
+        story.cancel(story.b)
+    d = story.open("d")
+    if reset:
+        story.close(c)
+    if replay:
+        story.offer(d)
+        story.ack(d)
+        story.show(d, *replay, replay=True)
+        story.complete_replay(d)
+    story.call_ends(how="done" if outcome == "completed" else "aborted")
+    story.terminal([story.b, d], outcome=outcome)
+    return story.epilogue(user(), answer("w1 "))
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_replay_that_was_cut_and_then_given_whole_holds(reset: bool) -> None:
+    assert said("WIRE-112", after_a_cut_replay(0, 1, reset=reset)) == "holds"
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_chunk_that_a_cut_replay_costs_the_next_one_is_broken(reset: bool) -> None:
+    assert said("WIRE-112", after_a_cut_replay(0, reset=reset)) == "broken"
+
+
+def test_a_turn_that_a_cut_replay_ends_is_broken() -> None:
+    assert said("WIRE-112", after_a_cut_replay(outcome="aborted")) == "broken"
+    assert said("WIRE-112", after_a_cut_replay(outcome="aborted", stop=True)) == "nothing"
+
+
+def test_without_a_replay_that_was_cut_or_a_later_one_nothing_is_said() -> None:
+    assert said("WIRE-112", after_a_cut_replay(0, 1, whole=True)) == "nothing"
+    assert said("WIRE-112", after_a_cut_replay()) == "nothing"
+    assert said("WIRE-112", resumed()) == "nothing"

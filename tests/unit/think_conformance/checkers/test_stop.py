@@ -46,14 +46,48 @@ def test_a_stop_that_leaves_the_model_running_is_broken() -> None:
     assert said("CANCEL-05", stopped("aborted", hangs_up=False)) == "broken"
 
 
+def left_running(*, waits: bool) -> Story:
+    """The turn is told to be aborted; its model is not hung up on and answers when the gates are opened at
+    the end of the case."""
+    story, a, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
+    story.cancel(b)
+    story.terminal([a, b], outcome="aborted")
+    if waits:
+        story.passes(7)
+        story.operation("wait", "info", number=1)
+    story.begin()
+    story.call_ends(how="done")
+    name = story.observe()
+    story.idle(name, "epilogue-1")
+    return story.end(name, user(), answer("w1 "))
+
+
+def test_a_model_that_answers_on_after_the_stop_is_broken_where_its_end_was_waited_for() -> None:
+    assert said("CANCEL-05", left_running(waits=True)) == "broken"
+
+
+def test_a_model_that_answers_on_after_the_stop_is_no_pass_where_nobody_waited() -> None:
+    assert said("CANCEL-05", left_running(waits=False)) == "nothing"
+
+
+def waited(number: int, seconds: float) -> str:
+    story, _, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
+    story.cancel(b)
+    story.passes(seconds)
+    story.operation("wait" if number else "stop", "info", number=number)
+    return said("CANCEL-05", story.epilogue(user(), answer("w1 ")))
+
+
 def test_a_last_operation_that_waits_in_vain_for_the_end_shows_a_stop_without_effect() -> None:
-    story, _, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
+    assert waited(1, 7) == "broken"
+    assert waited(0, 7) == "nothing"
+
+
+def test_a_case_that_the_kit_cuts_short_behind_a_stop_blames_nobody() -> None:
+    assert waited(1, 1) == "nothing"
+    story, _, b = held_turn()
     story.cancel(b)
-    story.operation("wait", "info", number=1)
-    assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "broken"
-    story, _, b = held_turn(plan={"operations": [{"do": "stop"}, {"do": "wait"}]})
-    story.cancel(b)
-    story.operation("stop", "info", number=0)
+    story.gives_up(after_s=0.1)
     assert said("CANCEL-05", story.epilogue(user(), answer("w1 "))) == "nothing"
 
 

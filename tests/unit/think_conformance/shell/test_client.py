@@ -368,7 +368,38 @@ async def test_a_connection_that_cannot_be_opened_is_no_error(recorder: Recorder
 async def test_a_refused_upgrade_is_told(agent: Agent, recorder: Recorder) -> None:
     client = Client("a", lambda: Endpoint(f"http://127.0.0.1:{agent.port}/nope"), recorder, lambda: 1)
     assert not await client.connect()
-    assert "404" in client.refusal
+    assert client.refusal == "HTTP status 404"
+
+
+async def test_a_redirect_is_not_followed(agent: Agent, recorder: Recorder) -> None:
+    """It would lead past the proxy, with the token."""
+
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        location = f"http://127.0.0.1:{agent.port}{PATH}?_pk=a.1"
+        writer.write(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(elsewhere, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"
+        client = Client("a", lambda: Endpoint(url), recorder, lambda: 1)
+        assert not await client.connect()
+    assert client.refusal == "HTTP status 302, a redirect"
+    assert agent.names == []
+
+
+async def test_what_is_no_http_is_told_in_a_few_words(recorder: Recorder) -> None:
+    async def greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9\r\n")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(greets, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"
+        client = Client("a", lambda: Endpoint(url), recorder, lambda: 1)
+        assert not await client.connect()
+    assert client.refusal == "the answer is not HTTP"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ async def test_a_start_that_is_cancelled_at_its_proxy_leaves_no_process(
 
 
 async def test_a_server_without_the_agent_is_not_ready_and_leaves_no_process(instance: Instance) -> None:
-    with pytest.raises(TargetNotReady, match=r"no WebSocket at /agents/a/NAME \(404"):
+    with pytest.raises(TargetNotReady, match=r"no WebSocket at /agents/a/NAME \(HTTP status 404\)"):
         await instance.start()
     assert not instance.alive
 

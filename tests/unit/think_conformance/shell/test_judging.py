@@ -37,6 +37,13 @@ def test_histories_alone_are_judged_as_they_are(tmp_path: Path) -> None:
     assert states(tally) == {"a.x": "inconclusive", "b.x": "inconclusive"}
 
 
+def test_a_history_that_is_lost_is_missed(tmp_path: Path) -> None:
+    store = run_dir(tmp_path, "a.x")
+    store.save_accounting(Accounting(total=9, selected=2, ran=2))
+    with pytest.raises(UsageError, match="run is not whole: 2 cases ran, 1 histories are there"):
+        judge(store.folder, Tally())
+
+
 def test_what_did_not_run_stays_told_and_what_was_cut_off_is_not_judged(tmp_path: Path) -> None:
     store = run_dir(tmp_path, "a.x", "late.x@2")
     store.save_accounting(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -174,8 +176,17 @@ def test_a_case_that_is_in_two_parts_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda folder: (folder / "env.json").unlink(), r"env\.json cannot be read \(No such file"),
+        (lambda folder: (folder / "env.json").unlink(), r"env\.json cannot be read: No such file"),
         (lambda folder: (folder / "accounting.json").write_text("[]"), r"accounting\.json is not what a run"),
+        (lambda folder: (folder / "env.json").write_text("{}"), r"env\.json is not what a run"),
+        (
+            lambda folder: (folder / "env.json").write_text('{"kit": "1", "profiles": 5}'),
+            r"env\.json is not what a run",
+        ),
+        (
+            lambda folder: (folder / "env.json").write_text('{"kit": "1", "shard": "x/y"}'),
+            r"env\.json is not what a run",
+        ),
     ],
 )
 def test_what_is_no_run_is_refused(spoil: Any, says: str, tmp_path: Path) -> None:
@@ -183,6 +194,24 @@ def test_what_is_no_run_is_refused(spoil: Any, says: str, tmp_path: Path) -> Non
     spoil(one)
     with pytest.raises(UsageError, match=says):
         parts_of([one])
+
+
+def test_only_plain_files_are_copied(tmp_path: Path) -> None:
+    one = part(tmp_path / "one", "resume.page-refresh")
+    os.mkfifo(one / "cases" / "resume.page-refresh" / "pipe")
+    shutil.rmtree(one / "plan")
+    code, whole = merged(tmp_path, one)
+    assert code == 0
+    assert [file.name for file in (whole / "cases").glob("*/*")] == ["history.jsonl"]
+
+
+def test_a_share_that_is_missing_is_named(tmp_path: Path) -> None:
+    one = part(tmp_path / "one", "resume.page-refresh", shard="1/3")
+    two = part(tmp_path / "two", "resume.probe-when-idle", shard="3/3")
+    with pytest.raises(UsageError, match=r"shares are missing: 2/3; merge all of them"):
+        parts_of([one, two])
+    three = part(tmp_path / "three", "core.resent-request", shard="2/3")
+    assert len(parts_of([one, two, three])) == 3
 
 
 def test_a_run_that_ended_before_any_verdict_is_a_part_too(tmp_path: Path) -> None:

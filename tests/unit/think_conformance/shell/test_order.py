@@ -50,6 +50,8 @@ def test_an_expression_and_a_profile_select() -> None:
         (Order(time_limit_s=0), "--time-limit is 0"),
         (Order(time_limit_s=float("nan")), "--time-limit is nan"),
         (Order(target="refernce"), "did you mean `reference`"),
+        (Order(target=""), "no target is called ``"),
+        (Order(expression=""), "`-k ` cannot be read"),
         (Order(target="ws://"), "no target URL: give ws://HOST:PORT"),
         (Order(timeout_s=float("nan")), "--timeout is nan"),
         (Order(timeout_s=float("inf")), "--timeout is inf"),
@@ -205,6 +207,10 @@ def test_a_plan_written_by_hand_needs_no_more_than_its_version(tmp_path: Path) -
         ("version: 1\noperations:\n  - {do: wait, after: {fired: x}}\n", "plan.yaml:3:31: `x` is no fault"),
         ("version: 1\noperations:\n  - {do: send, client: a}\n", "plan.yaml:3:5: `send` needs `turn`"),
         ("version: 1\nabout: {exercises: [WIRE-1044]}\n", "did you mean `WIRE-104`"),
+        (
+            f"version: 1\nmodel: {{a: [[{{text: {'x' * 500_000}}}]]}}\n",
+            "plan.yaml is too large: more than 500000",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_played_says_where(text: str, says: str, tmp_path: Path) -> None:

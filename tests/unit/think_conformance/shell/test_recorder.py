@@ -123,6 +123,13 @@ def test_files_that_cannot_be_opened_are_told_in_one_line(tmp_path: Path) -> Non
         read_history(tmp_path / "none")
 
 
+def test_a_full_disk_is_told_in_one_line_and_closes_quietly() -> None:
+    recorder = Recorder(Path("/dev/full"))
+    with pytest.raises(UsageError, match="/dev/full cannot be written: No space left on device"):
+        recorder.append("run", "case", {}, {})
+    recorder.close()
+
+
 def test_half_a_surrogate_pair_is_written_and_read_back_wherever_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     recorder = Recorder(path)

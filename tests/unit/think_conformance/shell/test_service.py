@@ -142,9 +142,13 @@ async def test_a_fault_strikes_the_connection_to_a_service(scheme: str, tmp_path
 
 REFUSED: dict[str, tuple[str, str, str]] = {
     # scheme, keys of the target file, what is told
-    "no token": ("ws", "", r"opens no WebSocket at http://localhost:\d+/agents/a/NAME \(401"),
+    "no token": ("ws", "", r"opens no WebSocket at http://localhost:\d+/agents/a/NAME \(HTTP status 401\)"),
     "a stranger's certificate": ("wss", "", "certificate verify failed"),
-    "no TLS at all": ("ws", AUTHORITY, r"look at `agent`, `path`, `headers`, `query` and `tls`"),
+    "no TLS at all": (
+        "ws",
+        AUTHORITY,
+        "a target file says where it is: `url`, `agent`, `path`, `headers`, `query` and `tls`",
+    ),
 }
 
 

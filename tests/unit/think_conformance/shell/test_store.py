@@ -87,7 +87,7 @@ def test_what_was_asked_of_a_run(tmp_path: Path) -> None:
     store.save_env({"profiles": ["core"], "scenarios": ["a.case"], "target": {"name": "mine", "spec": "x"}})
     assert asked_of(store.folder) == Asked(("core",), ("a.case",), Called("mine", "x"))
     store.save_env({"profiles": 7})
-    with pytest.raises(UsageError, match="what was asked of the run"):
+    with pytest.raises(UsageError, match=r"env\.json is not what a run writes"):
         asked_of(store.folder)
 
 
@@ -95,7 +95,7 @@ def test_what_was_asked_of_a_run(tmp_path: Path) -> None:
 def test_a_broken_run_is_a_usage_error(text: str, tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     (store.folder / "env.json").write_text(text)
-    with pytest.raises(UsageError, match="name it with --target"):
+    with pytest.raises(UsageError, match="; name the target with --target"):
         target_of(store.plan("a.case"))
 
 
@@ -128,6 +128,13 @@ def test_what_is_no_run_says_nothing_of_what_went_wrong(tmp_path: Path) -> None:
     (store.folder / "verdicts.json").write_text("[")
     with pytest.raises(UsageError, match="is not what a run writes"):
         unsettled(store.folder)
+
+
+def test_a_folder_that_takes_no_more_is_told_in_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    (store.folder / "env.json").mkdir()
+    with pytest.raises(UsageError, match=r"env\.json cannot be written: Is a directory"):
+        store.save_env({})
 
 
 def test_the_account_stands_where_readers_look(tmp_path: Path) -> None:

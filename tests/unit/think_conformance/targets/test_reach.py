@@ -10,7 +10,7 @@ import pytest
 from think_conformance.plan import Plan
 from think_conformance.scenarios.base import Scenario, load
 from think_conformance.targets.contract import Target
-from think_conformance.targets.reach import missing
+from think_conformance.targets.reach import missing, refused
 
 STARTED = Target(name="t", agent="a", start=["x"], legs=("client",))
 BARE = Target(name="t", agent="a", url="http://h")
@@ -61,3 +61,31 @@ def test_a_bare_url_is_asked_whatever_has_a_turn_for_any_model() -> None:
     assert {"bare.two-turns-two-tabs", "bare.questions-without-a-turn"} <= set(asked)
     exercised = {i for s in load().values() if s.id in asked for i in s.exercises}
     assert {"TURN-150", "WIRE-206", "WIRE-85", "WIRE-102"} <= exercised
+
+
+def on(leg: str, *do: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    return [{"id": "f", "leg": leg, "when": {"direction": "up"}, "do": list(do), **more}]
+
+
+CARRIED: dict[str, tuple[list[dict[str, Any]], str]] = {
+    # faults, what mitmproxy lacks for them
+    "none": ([], ""),
+    "lost": (on("client", {"drop": True}), ""),
+    "frozen": (strikes("pause"), ""),
+    "killed": (strikes("kill"), "connections that end without a close"),
+    "evicted": (strikes("evict"), "connections that end without a close"),
+    "answered": (on("model", {"status": {"code": 500}}), ""),
+    "cut": (on("model", {"status": {"code": 500}}, {"cut": "reset"}), "do.cut.reset"),
+    "late": (on("client", {"delay": {"for": 1}}), "do.delay at up"),
+    "behind": (on("client", {"stall": {"for": 1}}, after=True), "after"),
+    "the second": ([*on("client", {"drop": True}), {**ON_THE_MODEL, "id": "g"}], "do.cut.reset"),
+}
+
+
+@pytest.mark.parametrize("what", CARRIED)
+def test_a_carrier_refuses_what_it_does_not_do_exactly(what: str) -> None:
+    faults, need = CARRIED[what]
+    asked = scenario(faults=faults)
+    expected = need and f"needs: {need}, which the carrier mitmproxy does not do exactly"
+    assert refused(asked, "mitmproxy") == expected
+    assert refused(asked, "embedded") == ""

@@ -17,10 +17,10 @@ def entry(ident: str, anchor: str, **more: Any) -> Entry:
     return Entry(id=ident, reason="it is so", link=link, expires=date.max, case="core.a", **more)
 
 
-def run(*verdicts: tuple[str, str, list[str]]) -> dict[str, Any]:
+def run(*verdicts: tuple[str, list[str], list[str]]) -> dict[str, Any]:
     told = [
-        {"requirement": i, "reason": reason, "frames": frames, "breaches": []}
-        for i, reason, frames in verdicts
+        {"requirement": i, "reason": " and ".join(said), "frames": frames, "breaches": said[1:]}
+        for i, said, frames in verdicts
     ]
     row = {"level": "MUST", "profile": "core", "sentence": "a | b", "state": "passed", "cases": ["core.a"]}
     return {
@@ -30,7 +30,7 @@ def run(*verdicts: tuple[str, str, list[str]]) -> dict[str, Any]:
 
 
 def test_a_deviation_is_told_with_the_frames_of_the_run_that_shows_it() -> None:
-    clean, seen = run(), run(("X-1", "repeats differ: a, b; here a: it was lost", ["#1 one", "#2 two"]))
+    clean, seen = run(), run(("X-1", ["repeats differ", "it was lost"], ["#1 one", "#2 two"]))
     text = page("9", "where", [entry("X-1", "it-is-lost", sometimes=True)], [clean, seen])
     assert "| X-1 | MUST | core | a \\| b | 1 | deviates sometimes: [It is lost](#it-is-lost) |" in text
     assert "| X-2 | MUST | core | a \\| b | 1 | passed |" in text
@@ -40,6 +40,6 @@ def test_a_deviation_is_told_with_the_frames_of_the_run_that_shows_it() -> None:
 
 
 def test_a_deviation_that_no_run_shows_is_not_told() -> None:
-    other = run(("X-1", "something else", ["#1"]), ("X-2", "it was lost", ["#2"]))
+    other = run(("X-1", ["something else"], ["#1"]), ("X-2", ["it was lost"], ["#2"]))
     with pytest.raises(UsageError, match=r"no run shows X-1 in core\.a"):
         page("9", "where", [entry("X-1", "it-is-lost", evidence="lost")], [other])
