@@ -146,6 +146,10 @@ def test_check_misses_a_listed_case_that_the_run_did_not_come_to(broken: Path, t
     cut_short = tmp_path / "run"
     shutil.copytree(broken, cut_short)
     shutil.rmtree(cut_short / "cases" / CASE)
+    account = json.loads((cut_short / "accounting.json").read_text())
+    (cut_short / "accounting.json").write_text(
+        json.dumps({**account, "ran": 0, "not_run": {"the run was cut short": [CASE]}})
+    )
     done = kit("check", cut_short, "--baseline", listing(tmp_path))
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"WIRE-104 in {CASE} as failing, which was not seen: the case was not played" in done.stdout

@@ -19,7 +19,7 @@ from think_proxy.carriers.messages import header, unmask
 from think_proxy.carriers.proxy import Proxy
 from think_proxy.plan import Fault, Leg
 
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 SCOPE = "/agents/a/one"
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10

@@ -102,7 +102,7 @@ async def test_a_message_is_lost_and_the_proof_says_which(carrier: str) -> None:
 
 @by_both
 async def test_a_stall_holds_both_directions_and_loses_nothing(carrier: str) -> None:
-    stall = {"when": {"direction": "down", "nth": 2}, "do": [{"stall": {"for": 20}}]}
+    stall = {"when": {"direction": "down", "nth": 2}, "do": [{"stall": {"for": 60}}]}
     async with carried(stall, carrier=carrier) as r:
         client, upstream = await r.open()
         upstream.send(said(1) + said(2) + said(3))
