@@ -295,6 +295,19 @@ def held_turn(**case: Any) -> tuple[Story, str, str]:
     return story, a, b
 
 
+def stopped(outcome: str | None, *, hangs_up: bool = True) -> Story:
+    """A held turn that is stopped: the gate is never opened by the plan, nothing but the stop can end it."""
+    story, a, b = held_turn()
+    story.cancel(b)
+    if hangs_up:
+        story.call_ends(how="aborted")
+    if outcome:
+        story.terminal([a, b], outcome=outcome)
+    else:
+        story.gives_up()
+    return story.epilogue(user(), answer("w1 "))
+
+
 def said(requirement: str, story: Story) -> str:
     """What the check of a requirement says of a story."""
     return load()[requirement](View(story.history)).said

@@ -120,6 +120,8 @@ HELD_FOR_EVER = {"t1": [[*words(1, 2), NEVER, *words(3, 4), "done"]]}
 """Two words, a gate that no plan opens, two words."""
 SETTLED = "TURN-150 TURN-151 WIRE-85 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12"
 """What a turn shows that was watched to its end, whatever ended it."""
+STOPPED = f"{SETTLED} CANCEL-05 CANCEL-13"
+"""The same of one that was stopped."""
 
 
 def model_end(nth: int = 1) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from think_conformance.scenarios.base import (
     CONNECT_TWO,
     HELD_FOR_EVER,
     SETTLED,
+    STOPPED,
     by,
     model_end,
     saw_delta,
@@ -18,9 +19,6 @@ from think_conformance.scenarios.base import (
     until,
     words,
 )
-
-STOPPED = f"{SETTLED} CANCEL-05 CANCEL-13"
-
 
 # ---- leave, with and without a cancel ---------------------------------------------------------
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from think_conformance.scenarios.base import CONNECT_TWO, saw_delta, saw_frame, saw_terminal, scenario, words
+from think_conformance.scenarios.base import (
+    CONNECT_TWO,
+    model_end,
+    saw_delta,
+    saw_frame,
+    saw_terminal,
+    scenario,
+    words,
+)
 
 INVARIANT = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 KIT-12 WIRE-119"
 
@@ -130,7 +138,7 @@ def failure_while_nobody_listens() -> dict[str, Any]:
                 "gate": "rest",
                 "after": {"seen": {"source": "client", "kind": "close", "client": "a"}},
             },
-            {"client": "a", "do": "connect", "after": {"seen": {"source": "model", "kind": "model-end"}}},
+            {"client": "a", "do": "connect", "after": {"seen": model_end()}},
             {"client": "b", "do": "connect", "after": {"seen": saw_terminal("a")}},
             {"do": "wait", "after": {"seen": saw_terminal("b")}},
         ],

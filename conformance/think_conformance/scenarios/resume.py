@@ -8,6 +8,7 @@ from think_conformance.scenarios.base import (
     DELTA,
     RESPONSE,
     chunk,
+    model_end,
     saw_delta,
     saw_frame,
     saw_terminal,
@@ -244,7 +245,7 @@ def close_during_output() -> dict[str, Any]:
             *SEND,
             {"client": "a", "do": "close", "after": {"seen": saw_delta("a", 3)}},
             open_gate({"source": "client", "kind": "close", "client": "a"}),
-            {"client": "a", "do": "connect", "after": {"seen": {"source": "model", "kind": "model-end"}}},
+            {"client": "a", "do": "connect", "after": {"seen": model_end()}},
         ],
     }
 

@@ -11,6 +11,7 @@ from think_conformance.scenarios.base import (
     NEVER,
     RESPONSE,
     SETTLED,
+    STOPPED,
     at_gate,
     by,
     model_end,
@@ -23,7 +24,6 @@ from think_conformance.scenarios.base import (
     words,
 )
 
-STOPPED = f"{SETTLED} CANCEL-05 CANCEL-13"
 RECOVERED = "TURN-150 TURN-151 WIRE-206 WIRE-209 KIT-01 KIT-02 KIT-03 WIRE-156"
 
 
@@ -211,7 +211,7 @@ def stop_races_the_finish() -> dict[str, Any]:
             *CONNECT_TWO,
             send(),
             by("a", "stop", saw_delta("a", 4), turn="t1"),
-            by("b", "stop", {"source": "model", "kind": "model-end"}, turn="t1"),
+            by("b", "stop", model_end(), turn="t1"),
             until(saw_terminal("b")),
         ],
     }

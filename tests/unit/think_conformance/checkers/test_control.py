@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, held_turn, plain_turn, said, user
+from histories import Story, answer, held_turn, plain_turn, said, stopped, user
 
 CONTROL = ["CANCEL-13", "CANCEL-14", "CANCEL-15", "WIRE-153", "CANCEL-01", "TURN-17"]
 LOSS = ["WIRE-153", "CANCEL-01", "TURN-17", "CANCEL-13"]
@@ -15,18 +15,6 @@ def test_a_plain_turn_shows_nothing(requirement: str) -> None:
     story = Story()
     plain_turn(story, [story.open("a")])
     assert said(requirement, story.epilogue(user(), answer("w1 "))) == "nothing"
-
-
-def stopped(outcome: str | None) -> Story:
-    """The gate is never opened by the plan: nothing but the stop can end the turn."""
-    story, a, b = held_turn()
-    story.cancel(b)
-    story.call_ends(how="aborted")
-    if outcome:
-        story.terminal([a, b], outcome=outcome)
-    else:
-        story.gives_up()
-    return story.epilogue(user(), answer("w1 "))
 
 
 def test_a_stop_that_aborts_holds() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Story, answer, held_turn, plain_turn, said, user
+from histories import Story, answer, held_turn, plain_turn, said, stopped, user
 from think_conformance.wire.frames import ChatResponse
 
 STOP = ["CANCEL-05", "CANCEL-09", "WIRE-155", "WIRE-156", "WIRE-150", "WIRE-41"]
@@ -18,19 +18,6 @@ def test_a_plain_turn_shows_nothing(requirement: str) -> None:
 
 
 # ---- CANCEL-05 --------------------------------------------------------------------------------
-
-
-def stopped(outcome: str | None, *, hangs_up: bool = True) -> Story:
-    """The gate is never opened by the plan: nothing but the stop can end the turn."""
-    story, a, b = held_turn()
-    story.cancel(b)
-    if hangs_up:
-        story.call_ends(how="aborted")
-    if outcome:
-        story.terminal([a, b], outcome=outcome)
-    else:
-        story.gives_up()
-    return story.epilogue(user(), answer("w1 "))
 
 
 def test_a_stop_that_aborts_holds() -> None:
