@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from javascript import PATIENCE_S
+
+PROBE = {"direction": "up", "json": {"type": "cf_agent_stream_resume_request"}}
 ACK = {"direction": "up", "json": {"type": "cf_agent_stream_resume_ack"}}
 OFFER = {"direction": "down", "json": {"type": "cf_agent_stream_resuming"}}
 GATE = {"gate": "go"}
+HELD_S = 2 * PATIENCE_S
 
 
 def words(first: int, last: int) -> list[dict[str, str]]:
@@ -23,6 +27,16 @@ def response(**json: Any) -> dict[str, Any]:
 def chunk(kind: str, **when: Any) -> dict[str, Any]:
     """A chunk of an answer."""
     return {**response(), "nested": {"field": "body", "json": {"type": kind}}, **when}
+
+
+def held(name: str, when: dict[str, Any]) -> dict[str, Any]:
+    """A fault: this frame waits until all is healed, with all behind it."""
+    return {
+        "id": name,
+        "when": {"client": "a", **when},
+        "do": [{"delay": {"for": HELD_S}}],
+        "within_s": HELD_S,
+    }
 
 
 OUTPUT: list[list[Any]] = [[*words(1, 4), GATE, *words(5, 6), "done"]]
@@ -47,12 +61,12 @@ class Moment:
         """The faults of the plan; the one called `struck` does that."""
         lost = {"id": "lost-before", "when": chunk("text-delta", nth=3), "do": [{"cut": "reset"}]}
         when = {"client": "a", **self.when, **({"connection": 2} if self.lost_before else {})}
-        return [lost] * self.lost_before + [{"id": "struck", "when": when, "do": do, "after": self.after}]
+        return [lost] * self.lost_before + [
+            {"id": "struck", "when": when, "do": do, "after": self.after, "within_s": HELD_S}
+        ]
 
 
 TOOL = {"tool": "slow_effect", "args": {"key": "{case}/e", "ms": 200}}
-LONG_TOOL = {"tool": "slow_effect", "args": {"key": "{case}/e", "ms": 2000}}
-"""It runs on until the client is back."""
 
 MOMENTS = [
     Moment("before-the-first-token", chunk("start"), [[GATE, *words(1, 3), "done"]], says="w1 w2 w3 "),
@@ -86,7 +100,7 @@ line that is struck. A reset may throw away what has not been read, a request th
 
 FAULTS: dict[str, list[dict[str, Any]]] = {
     "cut": [{"cut": "reset"}],
-    "stall": [{"stall": {"for": 25}}],
+    "stall": [{"stall": {"for": HELD_S}}],
     "half-open": [{"cut": "blackhole"}],
 }
 """What stalls goes on when it is healed; what is half open is reset then."""

@@ -6,7 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moments import AHEAD, FAULTS, GATE, LONG_TOOL, MOMENTS, OUTPUT, Moment, chunk, words
+from moments import (
+    ACK,
+    AHEAD,
+    FAULTS,
+    GATE,
+    MOMENTS,
+    OFFER,
+    OUTPUT,
+    PROBE,
+    TOOL,
+    Moment,
+    chunk,
+    held,
+    words,
+)
 from stage import Official, Stage
 
 from think_conformance.shell.instance import Instance
@@ -48,28 +62,44 @@ def by_id(messages: Messages) -> Messages:
     return sorted(plain(messages), key=lambda message: str(message["id"]))
 
 
+def filled(messages: Messages) -> Messages:
+    """Messages without answers that have no part."""
+    return [message for message in messages if message["parts"] or message["role"] != "assistant"]
+
+
+def loosely(messages: Messages) -> Messages:
+    """What of a page's messages can be relied on before it is loaded again (docs/interop.md)."""
+    return by_id(filled(messages))
+
+
+def says(client: Official, state: dict[str, Any]) -> str:
+    """What the assistant says in that state of the client."""
+    return said(filled(state["messages"]) if client.kind == "page" else state["messages"])
+
+
 async def speaks(client: Official, text: str) -> None:
-    """It shows that and is at work."""
+    """It shows that and is at work; a page may follow a turn without calling it its own."""
     await client.until(
-        lambda s: s["status"] == "streaming" and said(s["messages"]) == text, f"streaming, showing {text!r}"
+        lambda s: (s["status"] == "streaming" or s["busy"]) and says(client, s) == text,
+        f"at work, showing {text!r}",
     )
 
 
 async def settled(client: Official, text: str, status: str = "ready", **more: float) -> None:
     """It is not at work any more, and shows that."""
     await client.until(
-        lambda s: s["status"] == status and not s["busy"] and said(s["messages"]) == text,
+        lambda s: s["status"] == status and not s["busy"] and says(client, s) == text,
         f"{status}, showing {text!r}",
         **more,
     )
 
 
 async def shows_the_truth(stage: Stage, client: Official, text: str, status: str = "ready") -> None:
-    """It has settled on `text`, which is what the server holds, and every fault has struck. A page may show
-    an answer before its question until it is loaded again (docs/interop.md)."""
+    """It has settled on `text`, which is what the server holds, and every fault has struck."""
     await settled(client, text, status)
-    view = by_id if client.kind == "page" else plain
-    await agrees(client, await stage.truth(), view)
+    truth = await stage.truth()
+    assert said(truth) == text
+    await agrees(client, truth, loosely if client.kind == "page" else plain)
     await settled(client, text, status)
     assert stage.unfired == []
 
@@ -97,14 +127,11 @@ async def test_the_line_fails(staged: Any, kind: str, moment: Moment, fault: str
     turns = {**ahead, "t1": moment.calls, "t2": [[{"text": "next "}, "done"]]}
     async with staged(turns, moment.faults(FAULTS[fault])) as stage:
         if moment.queued:
-            other = await stage.client("node", "b")
-            await other.do("send", text=stage.says("t0"))
-            await stage.seen("model-gate")
-        client = await stage.client(kind)
-        await client.do("send", text=stage.says("t1"))
-        if moment.queued:
-            await other.until(lambda s: asked(s["messages"]) == 2, "that both were accepted")
+            client = await queued(stage, kind)
             stage.open_gate("accepted")
+        else:
+            client = await stage.client(kind)
+            await client.do("send", text=stage.says("t1"))
         await stage.seen("fault-fired", fault="struck")
         if fault == "cut":
             await client.until_opened(2 + moment.lost_before)
@@ -119,6 +146,17 @@ async def test_the_line_fails(staged: Any, kind: str, moment: Moment, fault: str
         await agrees(client, await stage.truth())
         assert stage.count("model-call") == calls + 1
         assert stage.count("effect") == moment.effects
+
+
+async def queued(stage: Stage, kind: str) -> Official:
+    """A client whose turn waits behind that of another."""
+    other = await stage.client("node", "b")
+    await other.do("send", text=stage.says("t0"))
+    await stage.seen("model-gate")
+    client = await stage.client(kind)
+    await client.do("send", text=stage.says("t1"))
+    await other.until(lambda s: asked(s["messages"]) == 2, "that both were accepted")
+    return client
 
 
 @KINDS
@@ -165,7 +203,7 @@ async def test_a_tab_beside_sees_the_words_as_they_come(staged: Any) -> None:
     async with staged({"t1": OUTPUT}) as stage:
         client, beside = await stage.client("page"), await stage.client("page", "b")
         await client.do("send", text=stage.says("t1"))
-        await beside.until(lambda s: s["busy"] and said(s["messages"]) == "w1 w2 w3 w4 ", "the words, busy")
+        await speaks(beside, "w1 w2 w3 w4 ")
         stage.open_gate("go")
         await shows_the_truth(stage, beside, "w1 w2 w3 w4 w5 w6 ")
 
@@ -223,17 +261,48 @@ async def test_the_turn_ends_while_the_client_is_offline(staged: Any, kind: str,
 async def test_known_a_tool_call_cut_in_its_input_is_shown_twice(staged: Any, kind: str) -> None:
     """A flaw of the client (docs/interop.md): the transcript is whole, and so is the next page."""
     cut = {"id": "cut", "when": chunk("tool-input-available"), "do": [{"cut": "reset"}]}
-    async with staged({"t1": [[LONG_TOOL, "done"], [GATE, *words(1, 3), "done"]]}, [cut]) as stage:
+    async with staged({"t1": [[TOOL, "done"], [GATE, *words(1, 3), "done"]]}, [cut]) as stage:
         client = await stage.client(kind)
         await client.do("send", text=stage.says("t1"))
-        await client.until_opened(2)
+        twice = ["input-streaming", "output-available"]
+        await client.until(lambda s: tools(s["messages"]) == twice, f"tool calls {twice}")
         stage.open_gate("go")
         await settled(client, "w1 w2 w3 ")
-        assert tools(client.shown["messages"]) == ["input-streaming", "output-available"]
         assert tools(await stage.truth()) == ["output-available"]
         await client.do("refresh")
         await shows_the_truth(stage, client, "w1 w2 w3 ")
         assert (stage.count("model-call"), stage.count("effect")) == (2, 1)
+
+
+async def test_known_an_offer_taken_up_too_late_is_shown_as_an_empty_answer(staged: Any) -> None:
+    """A flaw of the hook (docs/interop.md): the transcript is whole, and so is the next page."""
+    lost = {"id": "lost", "when": {"client": "a", **chunk("text-delta")}, "do": [{"cut": "reset"}]}
+    away = {"id": "away", "when": {"client": "a"}, "do": [{"refuse": True}], "times": 1000}
+    async with staged({**AHEAD, "t1": [[*words(1, 3), {"gate": "last"}, "done"]]}, [lost]) as stage:
+        client = await queued(stage, "page")
+        stage.arm([away])
+        stage.open_gate("accepted")
+        await client.until(lambda s: s["status"] == "error", "that the line is lost")
+        await stage.seen("fault-fired", fault="away")
+        await stage.heal()
+        # the offer of the turn ahead ends the wait for an answer, which then comes
+        stage.arm([held("probe", PROBE)])
+        await stage.seen("fault-fired", fault="probe")
+        stage.open_gate("go")
+        await stage.seen("model-gate", gate="last")
+        await stage.heal()
+        # it offers the turn that waited, and the ack of that comes after its end
+        stage.arm([held("ack", ACK), {"id": "offer", "when": OFFER, "do": [{"delay": {"for": 0}}]}])
+        await stage.seen("fault-fired", fault="offer")
+        stage.open_gate("last")
+        await client.until(
+            lambda s: not s["busy"] and said(s["messages"]) == "ahead |w1 w2 w3 |", "an empty answer"
+        )
+        await stage.heal()
+        await shows_the_truth(stage, client, "ahead |w1 w2 w3 ")
+        await client.do("refresh")
+        await agrees(client, await stage.truth())
+        assert stage.count("model-call") == 2
 
 
 def tools(messages: Messages) -> list[str]:
