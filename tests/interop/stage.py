@@ -21,8 +21,9 @@ from think_proxy.plan import Fault
 
 _names = count(1)
 
-QUICK = {"minReconnectionDelay": 100, "maxReconnectionDelay": 400}
-"""Options of the official client, milliseconds; its defaults are seconds."""
+SOCKET = {"minReconnectionDelay": 100, "maxReconnectionDelay": 400, "connectionTimeout": PATIENCE_S * 1000}
+"""Options of the official client, milliseconds: it is back soon, where it would wait for seconds, and
+leaves no connection because that is slow to open."""
 
 
 NOTHING: dict[str, Any] = {"status": None, "error": None, "messages": [], "busy": False}
@@ -130,7 +131,7 @@ class Stage:
             "name": self.name,
             "host": f"{LOOPBACK}:{self._instance.proxy.port}",
             "id": f"{name}.1",
-            **QUICK,
+            **SOCKET,
         }
         client = Official(self._driver, f"{self.name}/{name}", kind, where)
         self._clients.append(client)

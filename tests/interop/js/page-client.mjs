@@ -7,6 +7,7 @@ let browser;
 
 const launch = () =>
   (browser ??= chromium.launch({
+    timeout: 0, // how long anything may take is for those to say who asked
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: process.getuid() === 0 ? ["--no-sandbox"] : [],
   }));
@@ -27,6 +28,7 @@ export class PageClient {
       `<script type="module" src="/page.js"></script>`;
     // A page that was not fetched counts as public, and needs leave to talk to this machine.
     this.context = await (await launch()).newContext({ permissions: ["local-network-access"] });
+    this.context.setDefaultTimeout(0);
     await this.context.exposeFunction("tell", this.tell);
     await this.context.route("**/page.html", (route) => route.fulfill({ contentType: "text/html", body: html }));
     await this.context.route("**/page.js", (route) =>
