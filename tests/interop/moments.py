@@ -12,6 +12,7 @@ ACK = {"direction": "up", "json": {"type": "cf_agent_stream_resume_ack"}}
 OFFER = {"direction": "down", "json": {"type": "cf_agent_stream_resuming"}}
 GATE = {"gate": "go"}
 HELD_S = 2 * PATIENCE_S
+"""How long a fault holds the line, seconds: until it is healed."""
 
 
 def words(first: int, last: int) -> list[dict[str, str]]:
@@ -27,6 +28,10 @@ def response(**json: Any) -> dict[str, Any]:
 def chunk(kind: str, **when: Any) -> dict[str, Any]:
     """A chunk of an answer."""
     return {**response(), "nested": {"field": "body", "json": {"type": kind}}, **when}
+
+
+AWAY: dict[str, Any] = {"id": "away", "when": {"client": "a"}, "do": [{"refuse": True}], "times": 1000}
+"""A fault: the client comes back in vain."""
 
 
 def held(name: str, when: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from moments import (
     ACK,
     AHEAD,
+    AWAY,
     FAULTS,
     GATE,
     MOMENTS,
@@ -240,10 +241,9 @@ async def test_a_failure_while_away_is_learned_on_return(staged: Any, kind: str)
 @pytest.mark.parametrize("ending", ["done", {"error": "overloaded"}], ids=["done", "failed"])
 async def test_the_turn_ends_while_the_client_is_offline(staged: Any, kind: str, ending: Any) -> None:
     lost = {"id": "lost", "when": chunk("text-delta", nth=2), "do": [{"cut": "reset"}]}
-    away = {"id": "away", "when": {"client": "a"}, "do": [{"refuse": True}], "times": 1000}
     async with staged({"t1": [[*words(1, 2), GATE, *words(3, 4), ending]]}, [lost]) as stage:
         client = await stage.client(kind)
-        stage.arm([away])
+        stage.arm([AWAY])
         await client.do("send", text=stage.says("t1"))
         await stage.seen("fault-fired", fault="away")
         if kind == "page":
@@ -277,10 +277,9 @@ async def test_known_a_tool_call_cut_in_its_input_is_shown_twice(staged: Any, ki
 async def test_known_an_offer_taken_up_too_late_is_shown_as_an_empty_answer(staged: Any) -> None:
     """A flaw of the hook (docs/interop.md): the transcript is whole, and so is the next page."""
     lost = {"id": "lost", "when": {"client": "a", **chunk("text-delta")}, "do": [{"cut": "reset"}]}
-    away = {"id": "away", "when": {"client": "a"}, "do": [{"refuse": True}], "times": 1000}
     async with staged({**AHEAD, "t1": [[*words(1, 3), {"gate": "last"}, "done"]]}, [lost]) as stage:
         client = await queued(stage, "page")
-        stage.arm([away])
+        stage.arm([AWAY])
         stage.open_gate("accepted")
         await client.until(lambda s: s["status"] == "error", "that the line is lost")
         await stage.seen("fault-fired", fault="away")
