@@ -7,9 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
-from javascript import Driver, Missing, chromium, install
+from javascript import PATIENCE_S, Driver, Missing, chromium, install
 from stage import Stage
 
 from think_conformance.shell.instance import Instance
@@ -47,9 +48,8 @@ async def world() -> AsyncIterator[World]:
 async def running(world: World, folder: Path, *args: str) -> AsyncIterator[Instance]:
     """A reference of its own."""
     (folder / "data").mkdir()
-    instance = Instance(
-        load_target("reference"), folder / "data", folder / "target.log", world.environment, args, SEED
-    )
+    target = msgspec.structs.replace(load_target("reference"), ready_timeout_s=PATIENCE_S)
+    instance = Instance(target, folder / "data", folder / "target.log", world.environment, args, SEED)
     await instance.start()
     try:
         yield instance

@@ -22,8 +22,7 @@ from typing import Any
 SOURCES = Path(__file__).with_name("js")
 INSTALL_S = 300
 PATIENCE_S = 60.0
-"""How long anything may take that a client does; its own timers are below that.
-Only what hangs takes that long."""
+"""How long anything may take, on a slow machine too; only what hangs takes that long."""
 
 _LINE_LIMIT = 16 * 1024 * 1024
 

@@ -174,6 +174,6 @@ class Stage:
         """The transcript, from the server itself."""
         at = Endpoint.of(self._instance.target, f"{LOOPBACK}:{self._instance.process.port}", self.name)
         reader = Client("reader", lambda: at, Recorder(None), lambda: 0)
-        messages = await reader.get_messages()
+        messages = await reader.get_messages(PATIENCE_S)
         assert messages is not None, reader.refusal
         return messages
