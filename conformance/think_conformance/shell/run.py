@@ -77,6 +77,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 Progress = Callable[[Ended], None]
 """Told once per case."""
 
+SAVE_AFTER_S = 1.0
+"""How soon, at the earliest, what is known so far is written again while cases go on."""
+SAVE_SHARE = 0.05
+"""What part of a run, at most, goes into that: the more there is, the longer it takes."""
+
 
 class Run:
     """One run, played once. `tell` gets the lines of the target's own preparation."""
@@ -88,6 +93,7 @@ class Run:
         self._store = store
         self._progress = progress
         self._tell = tell
+        self._save_at_s = 0.0
         self._shared: Instance | None = None
         self._starting = asyncio.Lock()
         self._tally = Tally(options.profiles)
@@ -114,7 +120,10 @@ class Run:
             self._world = _world(self._options)
             await self._world.start()
             stack.push_async_callback(self._world.close)
-            await self._play_all()
+            try:
+                await self._play_all()
+            finally:
+                self._save()
         return exit_code(scored(self.verdicts, self._options.revision))
 
     async def _play_all(self) -> None:
@@ -171,9 +180,17 @@ class Run:
         else:
             self._account.ran(ended.case)
         del self._left[ended.case]
+        if time.monotonic() >= self._save_at_s:
+            self._save()
+        self._progress(ended)
+
+    def _save(self) -> None:
+        """Everything known so far."""
+        began = time.monotonic()
         self._store.save_verdicts(self.verdicts)
         self._store.save_accounting(self._account.so_far)
-        self._progress(ended)
+        ended = time.monotonic()
+        self._save_at_s = ended + max(SAVE_AFTER_S, (ended - began) / SAVE_SHARE)
 
     def _held(self, verdicts: list[Verdict], played: set[str]) -> list[Verdict]:
         return apply(self._options.baseline, verdicts, played, self._options.profiles)
