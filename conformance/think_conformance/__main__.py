@@ -3,10 +3,10 @@ other, and what cannot be imported is no verdict."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 
+from think_conformance import interrupts
 from think_conformance.outlet import Outlet
 
 KIT_BROKE, USAGE, INTERRUPTED = 3, 4, 130
@@ -16,7 +16,7 @@ def main() -> None:
     """Runs the command line."""
     told, said = (stream and Outlet(stream) for stream in (sys.stderr, sys.stdout))
     sys.stderr, sys.stdout = told, said
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupts.listen()
     code = _code()
     if said and said.error and code != KIT_BROKE:
         print(f"think-conformance: stdout cannot be written: {said.error.strerror}", file=sys.stderr)

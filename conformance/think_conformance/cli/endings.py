@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from think_conformance import interrupts
 from think_conformance.history.plain import plain
 from think_conformance.shell.ending import INTERRUPTED, KIT_BROKE, USAGE, code_of
 
@@ -53,6 +54,8 @@ def interruptible(work: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, task.cancel)
+        if interrupts.came():
+            task.cancel()
         return await task
 
     before = signal.getsignal(signal.SIGTERM)
